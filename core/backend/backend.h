@@ -1,0 +1,108 @@
+// The describing half of a backend: everything about a compiler that kc needs without running it. The other
+// half, backend/run.h, is linked into the engine alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "target/target.h"
+
+namespace kc::backend {
+
+/// Option or configuration values, sorted by name; values are text as written.
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// How a compiler may be run (DESIGN: Processes).
+enum class RunKind : uint8_t { kThreads, kChild, kProcess };
+
+/// An option of a backend: one of `values`, of which the first is the default. Booleans are {"false",
+/// "true"}.
+struct Option {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+/// What is fixed about a backend, found compiler or not.
+struct Description {
+  std::string name;  // "tileiras"
+  target::Vendor vendor;
+  std::vector<std::string> suffixes;  // of sources: ".tilebc"
+  std::vector<Option> options;
+  bool takes_configuration = false;  // may a unit have configuration values that reach the compiler?
+  bool has_front_half = false;       // two keys (request, content) or one
+  bool available = false;            // false: known by name, not built into this kc yet
+  RunKind run = RunKind::kChild;
+  uint32_t adapter_revision =
+      0;  // raised when call sequence, arguments, environment or fact extraction change
+  /// A rule between options ("debug needs opt 0"); gives the message, or nothing when all is well.
+  std::function<std::optional<std::string>(const Pairs& options)> check_options;
+};
+
+/// All backends known by name, in a fixed order.
+const std::vector<Description>& descriptions();
+const Description* find_description(std::string_view name);
+
+/// One file that a compiler consists of.
+struct IdentityFile {
+  std::string role;  // "tileiras", "ptxas", "libnvvm", "libdevice"
+  std::string path;  // resolved
+  base::FileTuple tuple;
+  base::Digest digest;
+};
+
+/// A compiler that was found and identified.
+struct Compiler {
+  std::string backend;
+  std::string program;  // or library: what is run or loaded
+  std::vector<IdentityFile> files;
+  base::Digest identity;  // over backend name, roles and digests of `files`
+};
+
+/// One place that was looked at, for "no compiler found" and kc doctor.
+struct SearchStep {
+  std::string where;    // "KC_TILEIRAS=/opt/tileiras", "PATH: /usr/bin"
+  std::string outcome;  // "found", "no such file", "no ptxas beside it"
+};
+
+/// What of the environment directs the search; read in config/settings, passed in as data. Unset = nothing.
+struct SearchVariables {
+  std::optional<std::string> kc_tileiras;
+  std::optional<std::string> cutile_tileiras_path;
+  std::optional<std::string> virtual_env;
+  std::optional<std::string> path;
+  std::optional<std::string> cuda_home;
+  std::string program_folder;  // of the running kc, from /proc/self/exe
+};
+
+/// Gives the digest of a file whose tuple is already known to have it, else nothing (the file is then
+/// hashed).
+using KnownDigest =
+    std::function<std::optional<base::Digest>(const std::string& path, const base::FileTuple& tuple)>;
+
+/// Finds and identifies the compiler of `backend`. Opens none of its files whose digests `known` gives, runs
+/// nothing. ErrorKind::kEnvironment, with every place in `steps` also listed in the message, when there is
+/// none.
+base::Result<Compiler> find_compiler(std::string_view backend, const SearchVariables& variables,
+                                     const KnownDigest& known, std::vector<SearchStep>* steps = nullptr);
+
+/// True when every file still has the tuple it was identified by.
+bool is_unchanged(const Compiler& compiler);
+
+/// A quick look at source bytes before anything is keyed: an empty, foreign or truncated header, a version
+/// that no known compiler reads. `name` is the source's identifier. ErrorKind::kInput.
+base::Result<void> check_source(std::string_view backend, std::string_view name, base::ByteView bytes);
+/// Names of the entries that a source defines, when they can be read without the compiler.
+base::Result<std::vector<std::string>> entries_of(std::string_view backend, base::ByteView bytes);
+
+void write_compiler(base::ByteWriter& out, const Compiler& compiler);
+Compiler read_compiler(base::ByteReader& in);
+
+}  // namespace kc::backend

@@ -1,0 +1,55 @@
+#include "base/compress.h"
+
+#include <zstd.h>
+
+#include <memory>
+#include <string>
+
+namespace kc::base {
+namespace {
+
+struct FreeCompressor {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+struct FreeDecompressor {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+}  // namespace
+
+Result<Bytes> compress(ByteView raw, int level) {
+  // One context a thread: making one costs more than compressing a small entry.
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  if (context == nullptr) return fail(ErrorKind::kEnvironment, "out of memory for compression");
+  Bytes out(ZSTD_compressBound(raw.size()));
+  const size_t size = ZSTD_compressCCtx(context.get(), out.data(), out.size(), raw.data(), raw.size(), level);
+  if (ZSTD_isError(size)) {
+    return fail(ErrorKind::kInternal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(size));
+  }
+  out.resize(size);
+  return out;
+}
+
+Result<Bytes> decompress(ByteView frame, size_t raw_size) {
+  if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != raw_size) {
+    return fail(ErrorKind::kFailed, "compressed data does not have the size that was recorded for it");
+  }
+  const size_t frame_size = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
+  if (ZSTD_isError(frame_size) || frame_size != frame.size()) {
+    return fail(ErrorKind::kFailed, "compressed data is cut or has bytes behind it");
+  }
+  thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
+  if (context == nullptr) return fail(ErrorKind::kEnvironment, "out of memory for decompression");
+  Bytes out(raw_size);
+  const size_t size = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), frame.data(), frame.size());
+  if (ZSTD_isError(size) || size != raw_size) {
+    return fail(ErrorKind::kFailed, "compressed data is damaged");
+  }
+  return out;
+}
+
+const char* compressor_version() {
+  return ZSTD_versionString();
+}
+
+}  // namespace kc::base

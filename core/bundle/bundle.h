@@ -1,0 +1,114 @@
+// The bundle, `.kcb`: many artifacts, an index, digests over all of it (docs/bundle-format.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "base/bytes.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/files.h"
+
+namespace kc::bundle {
+
+inline constexpr uint16_t kMajor = 1;
+inline constexpr uint16_t kMinor = 0;
+
+/// One artifact of a bundle, as its index describes it.
+struct Record {
+  std::string kernel;
+  std::string specialization;  // canonical text, `TM=64,TN=128`, empty without configuration
+  std::string target;          // as asked
+  std::string found_target;    // in the code object
+  std::string backend;
+  std::string entry;
+  std::string symbol;  // name in the code object
+  bool is_default = false;
+  std::string compiler, compiler_version;
+  base::Digest compiler_identity;
+  std::string toolkit;
+  uint32_t lowest_driver = 0;  // NVIDIA: major, 0 = no rule known
+  base::Digest content_key;
+  artifact::KernelFacts facts;                                // of the entry
+  std::vector<std::pair<std::string, std::string>> metadata;  // sorted by name
+  // Filled in by the writer, given by the reader:
+  base::Digest artifact_digest;
+  uint64_t artifact_size = 0;
+  uint32_t frame = 0;
+  uint32_t frame_offset = 0;  // within the frame's raw data
+
+  /// `kernel:specialization@target`.
+  std::string unit() const;
+};
+
+struct Info {
+  std::string name;
+  uint64_t release = 0;
+  bool partial = false;  // units of the plan are missing
+  bool subset = false;   // made of a narrowed plan
+};
+
+struct WriteOptions {
+  int level = 3;                     // zstd, 1 to 19
+  uint32_t frame_size = 256U << 10;  // raw bytes a frame holds at most, unless one artifact is larger
+  unsigned threads = 1;
+};
+
+/// Gives the code object of `records[index]`. Called from several threads; must give the same bytes each
+/// time.
+using ArtifactSource = std::function<base::Result<base::Bytes>(size_t index)>;
+
+/// Writes a whole bundle to `fd` (an empty file open for reading and writing). The bytes depend on info,
+/// records, artifacts, level and frame size alone. Records may come in any order; two of one unit name are
+/// ErrorKind::kInternal.
+base::Result<void> write_bundle(int fd, const Info& info, std::vector<Record> records,
+                                const ArtifactSource& artifacts, const WriteOptions& options);
+
+/// A bundle open for reading; every byte it hands out was checked against the chain of digests. Not for
+/// concurrent use. Errors: ErrorKind::kFailed for what is damaged, foreign or newer, kInput for what cannot
+/// be opened.
+class Reader {
+ public:
+  static base::Result<Reader> open(const std::string& path);
+  Reader(Reader&&) noexcept;
+  Reader& operator=(Reader&&) noexcept;
+  ~Reader();
+
+  const Info& info() const;
+  base::Digest header_digest() const;
+  uint64_t file_size() const;
+  uint32_t record_count() const;
+  uint32_t frame_count() const;
+  /// Records are sorted by (kernel, specialization, target), bytewise.
+  base::Result<Record> record(uint32_t index);
+  /// Binary search; touches only the pages it needs.
+  base::Result<std::optional<uint32_t>> find(std::string_view kernel, std::string_view specialization,
+                                             std::string_view target);
+  base::Result<base::Bytes> artifact(const Record& record);
+
+  struct FrameInfo {
+    uint64_t offset, stored_size, raw_size;
+  };
+  base::Result<FrameInfo> frame(uint32_t index);
+
+  /// Reads and checks everything: all pages, frames, artifacts, padding, order, and that no byte is
+  /// uncovered. All faults that can be told apart are reported.
+  std::vector<base::Error> verify_all();
+
+ private:
+  struct Impl;
+  explicit Reader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// True when the file starts as a bundle does, whatever its version or state: such a file may be replaced.
+bool looks_like_bundle(const std::string& path);
+
+}  // namespace kc::bundle

@@ -1,0 +1,47 @@
+// Collection and whole-store tools: `kc gc`, `kc store stats`, `kc store verify`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace kc::store {
+
+struct GcOptions {
+  std::optional<uint64_t> max_size;             // bytes, allocated
+  std::optional<std::chrono::seconds> max_age;  // since last use
+  bool dry_run = false;
+};
+struct GcReport {
+  uint64_t entries_before = 0, bytes_before = 0;  // bytes: max(st_size, st_blocks * 512)
+  uint64_t entries_removed = 0, bytes_removed = 0;
+  uint64_t temporaries_removed = 0;
+  std::vector<std::string> removed;  // file names, only with dry_run or when asked for by -v
+  bool busy = false;                 // another collection runs: nothing was done
+};
+/// Oldest first until both limits hold. Only names of the exact form are removed.
+base::Result<GcReport> collect(const std::string& root, const GcOptions& options);
+
+struct Stats {
+  uint64_t entries = 0, bytes = 0, states = 0, temporaries = 0, quarantined = 0;
+  std::map<std::string, uint64_t> by_backend_target;         // "tileiras sm_90" -> entries
+  double compile_seconds = 0;                                // that the entries took to make
+  int64_t oldest_s = 0, newest_s = 0;                        // last use, since the epoch
+  uint64_t hits = 0, misses = 0, puts = 0, soft_errors = 0;  // folded from stats.d
+};
+base::Result<Stats> stats(const std::string& root);
+
+struct VerifyReport {
+  uint64_t entries = 0;
+  std::vector<std::string> damaged;  // file and what is wrong
+  std::vector<std::string> newer;    // of a version this kc does not know: left alone
+};
+/// Reads and checks every entry. Changes nothing.
+base::Result<VerifyReport> verify(const std::string& root);
+
+}  // namespace kc::store

@@ -1,0 +1,105 @@
+// The content-addressed store: entries by content key, verified on every read (docs/store-format.md).
+//
+// Trouble with the store never fails a build: get() answers "miss", put() answers "not stored", and both
+// count what happened in `Counters`. One Store may be used from several threads at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/files.h"
+
+namespace kc::store {
+
+enum class Mode : uint8_t {
+  kReadWrite,
+  kReadOnly,  // hits, no puts, nothing moved or touched
+  kOff,       // no hits, no puts
+  kRefresh,   // no hits, all puts
+};
+
+/// Who made an artifact. Imported ones come with issue "trust"; the place for them is in the format.
+struct Origin {
+  bool imported = false;
+  std::string signer;      // of an imported one
+  std::string kc_version;  // of a compiled one
+  int64_t time_s = 0;      // since the epoch
+};
+
+struct Entry {
+  base::Digest key;  // content key
+  std::string backend;
+  std::string target;  // as asked
+  std::string entry;   // the symbol asked for
+  std::string kernel;  // name of the first unit that made it, for listings only
+  artifact::Artifact artifact;
+  bool unsupported = false;  // "not for this target": no code, the answer is what is kept
+  double seconds = 0;        // the compile took
+  uint64_t peak_bytes = 0;
+  Origin origin;
+};
+
+struct Options {
+  std::string directory;  // root; made 0700 when missing
+  Mode mode = Mode::kReadWrite;
+  uint64_t limit_bytes = 5ULL << 30;  // soft; 0 = none
+};
+
+struct Counters {
+  std::atomic<uint64_t> hits{0};
+  std::atomic<uint64_t> misses{0};
+  std::atomic<uint64_t> puts{0};
+  std::atomic<uint64_t> corrupt{0};      // moved aside, or left in a read-only store
+  std::atomic<uint64_t> soft_errors{0};  // I/O that failed and was survived
+  std::atomic<uint64_t> declined{0};     // newer version in place, or larger than 80 % of the limit
+};
+
+class KeyLocks;
+
+class Store {
+ public:
+  /// Refuses a root that is not the user's own or that group or others can write (ErrorKind::kEnvironment).
+  static base::Result<std::unique_ptr<Store>> open(const Options& options);
+  virtual ~Store() = default;
+
+  /// A verified entry, or nothing. Touches mtime at most once an hour.
+  virtual std::optional<Entry> get(const base::Digest& key) = 0;
+  /// True when the entry is in the store afterwards.
+  virtual bool put(const Entry& entry) = 0;
+  virtual bool contains(const base::Digest& key) = 0;
+  /// Marks the keys of an unchanged build as used, for those not touched within a day.
+  virtual void touch(const std::vector<base::Digest>& keys) = 0;
+
+  /// Single flight over all processes that share this store (see key_locks.h). Null when mode is not
+  /// kReadWrite or kRefresh, or the file system has no locks.
+  virtual KeyLocks* locks() = 0;
+
+  /// What a failed compile of `key` left for those who waited for it: diagnostics and message, at most a
+  /// minute old.
+  virtual void remember_failure(const base::Digest& key, base::ByteView what) = 0;
+  virtual std::optional<base::Bytes> recent_failure(const base::Digest& key) = 0;
+
+  /// A new empty folder below v1/tmp for the jobs of this process, absolute path. The caller removes it.
+  virtual base::Result<std::string> make_work_folder() = 0;
+
+  /// The state file of a build, whole and verified against its digest, or nothing.
+  virtual std::optional<base::Bytes> load_state(const base::Digest& id) = 0;
+  virtual bool save_state(const base::Digest& id, base::ByteView bytes) = 0;
+
+  /// Runs the automatic collection if a put of this process drew it. Call once after the last unit.
+  virtual void collect_if_due() = 0;
+
+  virtual const Counters& counters() const = 0;
+  /// First soft error in words, for the one warning line at the end of a build.
+  virtual std::string first_trouble() const = 0;
+  virtual const Options& options() const = 0;
+};
+
+}  // namespace kc::store

@@ -1,0 +1,16 @@
+// JSON output. nlohmann-json is included here only.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace kc::util {
+
+using Json = nlohmann::ordered_json;
+
+/// One line without the line feed; invalid UTF-8 is replaced by U+FFFD.
+inline std::string dump_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace kc::util

@@ -1,0 +1,58 @@
+// Child processes: own process group, built environment, captured output, a deadline, killed as a group.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "util/time.h"
+
+namespace kc::util {
+
+struct ProcessSpec {
+  std::string program;                   // a path; PATH is not searched
+  std::vector<std::string> arguments;    // without argv[0], which is `program`
+  std::vector<std::string> environment;  // `NAME=value`, complete: nothing is inherited
+  std::string directory;                 // working directory, empty = the caller's
+  std::optional<Nanoseconds> timeout;    // then the group gets SIGKILL
+  size_t output_limit = 4U << 20;        // bytes kept of each of stdout and stderr; more is read and dropped
+};
+
+struct ProcessResult {
+  int exit_code = -1;  // -1 when a signal ended it
+  int signal = 0;
+  bool timed_out = false;
+  std::string out;
+  std::string err;
+  double seconds = 0;
+  uint64_t peak_bytes =
+      0;  // largest sum of resident peaks (VmHWM) in its group, sampled every 50 ms; 0 = ended sooner
+};
+
+struct ProcessHooks {
+  std::function<void(pid_t group)> started;  // called in the calling thread
+  std::function<void(pid_t group)> ended;    // after the group is gone
+};
+
+/// Runs one program to its end; stdin is /dev/null. What is left of its group when it ends is killed too. May
+/// be called from several threads at once. An error means it could not be started (ErrorKind::kEnvironment).
+base::Result<ProcessResult> run_process(const ProcessSpec& spec, const ProcessHooks& hooks = {});
+
+/// A child that is talked to over a socket pair (the engine). Its stdout and stderr go to `log`.
+struct Peer {
+  pid_t pid = -1;
+  base::FileDescriptor socket;  // our end
+  base::FileDescriptor pidfd;
+};
+/// The child finds its end of the socket as descriptor 3.
+base::Result<Peer> spawn_peer(const ProcessSpec& spec, int log);
+
+/// Path of the running program (/proc/self/exe), resolved.
+base::Result<std::string> self_path();
+
+}  // namespace kc::util

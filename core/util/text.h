@@ -1,0 +1,51 @@
+// Text: formatting (fmt is included here only; use kc::util::format), escaping for terminals, names that are
+// near.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kc::util {
+
+using fmt::format;
+
+/// Makes untrusted text safe to print: control bytes (C0, DEL, C1 as UTF-8) and invalid UTF-8 become `\xNN`;
+/// line feeds and tabs stay when `multi_line`.
+std::string escape(std::string_view text, bool multi_line = false);
+/// Invalid UTF-8 replaced by U+FFFD.
+std::string valid_utf8(std::string_view text);
+bool is_valid_utf8(std::string_view text);
+
+/// The candidate at the least edit distance (optimal string alignment), when that is close enough to be
+/// meant: at most a third of the longer one's length, at least 1.
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
+/// ` (did you mean "x"?)`-style hint text without parentheses, or empty: `did you mean "x"?`.
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
+
+/// `1 unit`, `2 units`.
+std::string counted(uint64_t count, std::string_view singular, std::string_view plural = {});
+/// `a, b and c`; more than `most` names end in `and N more`.
+std::string listed(std::span<const std::string> names, size_t most = 8);
+/// Bytes for people: `22.7 KiB`, `3 B`.
+std::string size_text(uint64_t bytes);
+
+/// Sizes as a manifest writes them: `64KiB`, `2G`, `4096`. K, M, G and Ki, Mi, Gi, with or without B, are
+/// powers of 1024. Nothing on overflow or other text.
+std::optional<uint64_t> parse_size(std::string_view text);
+/// A whole number in [least, most] written in plain decimal digits.
+std::optional<uint64_t> parse_number(std::string_view text, uint64_t least, uint64_t most);
+
+/// Matches `*` (any run), `?` (one byte) and `[a-z]` against the whole of `text`.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+}  // namespace kc::util
