@@ -14,6 +14,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 add_library(kc_options INTERFACE)
 target_compile_options(kc_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                                             -Wnon-virtual-dtor -Wold-style-cast)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC bug 105651: false alarms about every "literal" + std::string.
+  target_compile_options(kc_options INTERFACE -Wno-restrict)
+endif()
 if(KC_WERROR)
   target_compile_options(kc_options INTERFACE -Werror)
 endif()

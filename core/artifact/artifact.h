@@ -71,7 +71,19 @@ struct Artifact {
   bool operator==(const Artifact&) const = default;
 };
 
-// Codecs. Readers take hostile bytes, set `in.fail()` on any nonsense, and bound every count.
+// What readers accept at most; each is far above what a compiler makes, and keeps hostile bytes from taking
+// memory. Writers cut diagnostics to these, so that a compiler that prints without end cannot make an entry
+// that is unreadable; facts beyond them are written as they are and refused when read.
+inline constexpr size_t kMaxMessage = 1U << 20;        // bytes of one diagnostic; two pages are a long one
+inline constexpr uint32_t kMaxDiagnostics = 1U << 16;  // remarks of a large kernel: thousands
+inline constexpr uint32_t kMaxKernels = 1U << 16;      // entries of one code object
+inline constexpr uint32_t kMaxArguments = 1U << 15;  // of one kernel; CUDA's parameter block has 32,764 bytes
+inline constexpr size_t kMaxSymbol = 1U << 16;       // bytes; mangled C++ names reach thousands
+inline constexpr size_t kMaxPath = 1U << 14;         // bytes; four times PATH_MAX, for escaped ones
+inline constexpr size_t kMaxName = 256;              // bytes of a target, a version, a compiler, a tag
+
+// Codecs. Readers take hostile bytes, set `in.fail()` on any nonsense, and bound every count; what they
+// return then is empty.
 void write_facts(base::ByteWriter& out, const Facts& facts);
 Facts read_facts(base::ByteReader& in);
 void write_kernel_facts(base::ByteWriter& out, const KernelFacts& facts);

@@ -30,7 +30,7 @@ std::string unique_name(std::string_view prefix) {
 
 Result<AtomicFile> AtomicFile::create(int directory, const std::string& name, mode_t mode) {
   const std::string temporary =
-      join_path(parent_path(name), unique_name("." + file_name(name).substr(0, 100) + ".kc-tmp-"));
+      join_path(parent_path(name), unique_name('.' + file_name(name).substr(0, 100) + ".kc-tmp-"));
   KC_ASSIGN(FileDescriptor fd, open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode,
                                        ErrorKind::kEnvironment));
   return AtomicFile(directory, name, temporary, std::move(fd));

@@ -31,6 +31,10 @@ Result<Bytes> compress(ByteView raw, int level) {
 }
 
 Result<Bytes> decompress(ByteView frame, size_t raw_size) {
+  // zstd takes a skippable frame, which holds no data, for an empty one.
+  if (frame.size() < sizeof(uint32_t) || load_le<uint32_t>(frame, 0) != ZSTD_MAGICNUMBER) {
+    return fail(ErrorKind::kFailed, "compressed data does not begin with a frame");
+  }
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != raw_size) {
     return fail(ErrorKind::kFailed, "compressed data does not have the size that was recorded for it");
   }

@@ -13,6 +13,14 @@ std::string Place::text() const {
   return out;
 }
 
+// Out of line: inlined into large expressions it makes GCC 12 see uninitialized strings where there are none.
+Error::Error(ErrorKind kind_of, std::string what, Place where, std::string cure, int error_number)
+    : kind(kind_of),
+      message(std::move(what)),
+      place(std::move(where)),
+      hint(std::move(cure)),
+      sys_errno(error_number) {}
+
 std::string Error::text() const {
   std::string out = place.text();
   if (!out.empty()) out += ": ";

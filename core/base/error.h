@@ -37,6 +37,9 @@ struct Error {
   std::string hint;     // what to do; may be empty
   int sys_errno = 0;    // the errno behind it, 0 when there is none
 
+  Error() = default;
+  Error(ErrorKind kind, std::string message, Place place = {}, std::string hint = {}, int sys_errno = 0);
+
   /// `place: message (hint)` on one line.
   std::string text() const;
 };

@@ -21,6 +21,11 @@ namespace kc::bundle {
 inline constexpr uint16_t kMajor = 1;
 inline constexpr uint16_t kMinor = 0;
 
+/// Raw bytes of the largest frame, so of the largest code object too: what one load may take of memory.
+inline constexpr uint32_t kMaxFrameBytes = 256U << 20;
+/// The least `WriteOptions::frame_size`.
+inline constexpr uint32_t kLeastFrameSize = 4096;
+
 /// One artifact of a bundle, as its index describes it.
 struct Record {
   std::string kernel;
@@ -38,7 +43,8 @@ struct Record {
   base::Digest content_key;
   artifact::KernelFacts facts;                                // of the entry
   std::vector<std::pair<std::string, std::string>> metadata;  // sorted by name
-  // Filled in by the writer, given by the reader:
+  // Filled in by the writer, given by the reader. A caller of the writer that knows digest and size may set
+  // both: then the code object is read once instead of twice (its digest is checked all the same).
   base::Digest artifact_digest;
   uint64_t artifact_size = 0;
   uint32_t frame = 0;
@@ -57,7 +63,8 @@ struct Info {
 
 struct WriteOptions {
   int level = 3;                     // zstd, 1 to 19
-  uint32_t frame_size = 256U << 10;  // raw bytes a frame holds at most, unless one artifact is larger
+  uint32_t frame_size = 256U << 10;  // raw bytes a frame holds at most, unless one artifact is larger;
+                                     // kLeastFrameSize to kMaxFrameBytes
   unsigned threads = 1;
 };
 
@@ -91,6 +98,7 @@ class Reader {
   /// Binary search; touches only the pages it needs.
   base::Result<std::optional<uint32_t>> find(std::string_view kernel, std::string_view specialization,
                                              std::string_view target);
+  /// `record` is one that this reader gave. The last frame is kept, so asking in order of `frame` is cheap.
   base::Result<base::Bytes> artifact(const Record& record);
 
   struct FrameInfo {
@@ -98,12 +106,27 @@ class Reader {
   };
   base::Result<FrameInfo> frame(uint32_t index);
 
+  /// Of the bundle as a whole, sorted by name: what besides plan and artifacts decided its bytes.
+  base::Result<std::vector<std::pair<std::string, std::string>>> metadata();
+
+  struct SignatureBlock {
+    uint32_t type;  // 1 = Ed25519; others are of a newer kc
+    uint64_t offset;
+    uint32_t payload_size;
+  };
+  /// Walks the blocks behind the content; each one's own digest is checked, no signature is.
+  base::Result<std::vector<SignatureBlock>> signature_blocks();
+
   /// Reads and checks everything: all pages, frames, artifacts, padding, order, and that no byte is
-  /// uncovered. All faults that can be told apart are reported.
+  /// uncovered. All faults that can be told apart are reported, up to a thousand.
   std::vector<base::Error> verify_all();
+
+  /// Pages read from the file so far.
+  uint64_t page_loads() const;
 
  private:
   struct Impl;
+  struct Verifier;
   explicit Reader(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -16,15 +16,19 @@ struct GcOptions {
   std::optional<uint64_t> max_size;             // bytes, allocated
   std::optional<std::chrono::seconds> max_age;  // since last use
   bool dry_run = false;
+  bool list_removed = false;  // fill GcReport::removed also without dry_run
 };
 struct GcReport {
   uint64_t entries_before = 0, bytes_before = 0;  // bytes: max(st_size, st_blocks * 512)
   uint64_t entries_removed = 0, bytes_removed = 0;
   uint64_t temporaries_removed = 0;
-  std::vector<std::string> removed;  // file names, only with dry_run or when asked for by -v
+  std::vector<std::string> removed;  // paths below v1/, only with dry_run or list_removed
   bool busy = false;                 // another collection runs: nothing was done
+  uint64_t states_removed = 0;       // those unused for 90 days
+  std::string trouble;               // the first thing that could not be removed, and why; else empty
 };
-/// Oldest first until both limits hold. Only names of the exact form are removed.
+/// Oldest first until both limits hold. Only names of the exact form are removed. A store that is not there
+/// is an empty one. Errors: a root that is refused, as by Store::open.
 base::Result<GcReport> collect(const std::string& root, const GcOptions& options);
 
 struct Stats {
@@ -33,6 +37,7 @@ struct Stats {
   double compile_seconds = 0;                                // that the entries took to make
   int64_t oldest_s = 0, newest_s = 0;                        // last use, since the epoch
   uint64_t hits = 0, misses = 0, puts = 0, soft_errors = 0;  // folded from stats.d
+  uint64_t corrupt = 0, declined = 0;                        // likewise
 };
 base::Result<Stats> stats(const std::string& root);
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "artifact/artifact.h"
@@ -31,6 +32,7 @@ struct Origin {
   std::string signer;      // of an imported one
   std::string kc_version;  // of a compiled one
   int64_t time_s = 0;      // since the epoch
+  std::string host, user;  // of a compiled one; user in decimal; may be empty
 };
 
 struct Entry {
@@ -44,6 +46,8 @@ struct Entry {
   double seconds = 0;        // the compile took
   uint64_t peak_bytes = 0;
   Origin origin;
+  // What the content key was made of, name and value, for listings and `explain`; no paths of this machine.
+  std::vector<std::pair<std::string, std::string>> key_fields;
 };
 
 struct Options {
@@ -71,8 +75,11 @@ class Store {
 
   /// A verified entry, or nothing. Touches mtime at most once an hour.
   virtual std::optional<Entry> get(const base::Digest& key) = 0;
-  /// True when the entry is in the store afterwards.
+  /// True when the entry is in the store afterwards. An entry of the same key that is there already is as
+  /// good as this one and stays, except with kRefresh.
   virtual bool put(const Entry& entry) = 0;
+  /// Whether get() would look at a payload: header, key and sizes are checked, nothing else is read, moved or
+  /// counted.
   virtual bool contains(const base::Digest& key) = 0;
   /// Marks the keys of an unchanged build as used, for those not touched within a day.
   virtual void touch(const std::vector<base::Digest>& keys) = 0;
@@ -86,10 +93,16 @@ class Store {
   virtual void remember_failure(const base::Digest& key, base::ByteView what) = 0;
   virtual std::optional<base::Bytes> recent_failure(const base::Digest& key) = 0;
 
+  /// Keeps what a compiler printed for the failed unit of `key`, for a person to read: gives the file's path,
+  /// empty when it could not be kept. The newest 20 are kept.
+  virtual std::string keep_output(const base::Digest& key, base::ByteView output) = 0;
+
   /// A new empty folder below v1/tmp for the jobs of this process, absolute path. The caller removes it.
+  /// ErrorKind::kEnvironment when that is not possible, as with kReadOnly and kOff.
   virtual base::Result<std::string> make_work_folder() = 0;
 
   /// The state file of a build, whole and verified against its digest, or nothing.
+  /// Also with kRefresh: durations and order are still true, "unchanged" is not for the caller to conclude.
   virtual std::optional<base::Bytes> load_state(const base::Digest& id) = 0;
   virtual bool save_state(const base::Digest& id, base::ByteView bytes) = 0;
 

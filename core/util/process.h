@@ -15,7 +15,7 @@
 namespace kc::util {
 
 struct ProcessSpec {
-  std::string program;                   // a path; PATH is not searched
+  std::string program;                   // a path, from the caller's directory; PATH is not searched
   std::vector<std::string> arguments;    // without argv[0], which is `program`
   std::vector<std::string> environment;  // `NAME=value`, complete: nothing is inherited
   std::string directory;                 // working directory, empty = the caller's
@@ -35,12 +35,16 @@ struct ProcessResult {
 };
 
 struct ProcessHooks {
-  std::function<void(pid_t group)> started;  // called in the calling thread
-  std::function<void(pid_t group)> ended;    // after the group is gone
+  // Both are called in the calling thread and must not throw.
+  std::function<void(pid_t group)> started;  // right after the start
+  // After the group was killed and before its leader is reaped: until this returns, the number is no other's.
+  std::function<void(pid_t group)> ended;
 };
 
-/// Runs one program to its end; stdin is /dev/null. What is left of its group when it ends is killed too. May
-/// be called from several threads at once. An error means it could not be started (ErrorKind::kEnvironment).
+/// Runs one program to its end; stdin is /dev/null, no descriptor but 0, 1 and 2 reaches it, its signals are
+/// at their defaults. What is left of its group when it ends is killed too; what left the group is not waited
+/// for. May be called from several threads at once. SIGCHLD must not be ignored. An error means it could not
+/// be started, and says which program and why (ErrorKind::kEnvironment, with the errno).
 base::Result<ProcessResult> run_process(const ProcessSpec& spec, const ProcessHooks& hooks = {});
 
 /// A child that is talked to over a socket pair (the engine). Its stdout and stderr go to `log`.
@@ -49,7 +53,8 @@ struct Peer {
   base::FileDescriptor socket;  // our end
   base::FileDescriptor pidfd;
 };
-/// The child finds its end of the socket as descriptor 3.
+/// The child finds its end of the socket as descriptor 3. `timeout` and `output_limit` do not count here; who
+/// calls kills the group (pid) and reaps the child.
 base::Result<Peer> spawn_peer(const ProcessSpec& spec, int log);
 
 /// Path of the running program (/proc/self/exe), resolved.

@@ -15,17 +15,17 @@ namespace kc::util {
 
 using fmt::format;
 
-/// Makes untrusted text safe to print: control bytes (C0, DEL, C1 as UTF-8) and invalid UTF-8 become `\xNN`;
-/// line feeds and tabs stay when `multi_line`.
+/// Makes untrusted text safe to print: control bytes (C0, DEL, C1 as UTF-8), bidirectional controls and
+/// invalid UTF-8 become `\xNN`, byte by byte; line feeds and tabs stay when `multi_line`.
 std::string escape(std::string_view text, bool multi_line = false);
-/// Invalid UTF-8 replaced by U+FFFD.
+/// Each byte that is not part of valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 
-/// The candidate at the least edit distance (optimal string alignment), when that is close enough to be
-/// meant: at most a third of the longer one's length, at least 1.
+/// The candidate at the least edit distance (optimal string alignment, the case of letters ignored), when
+/// that is close enough to be meant: at most a third of the longer one's length, at least 1 (base/nearest.h).
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
-/// ` (did you mean "x"?)`-style hint text without parentheses, or empty: `did you mean "x"?`.
+/// Text for a hint, `did you mean "x"?`, or empty.
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
 /// `1 unit`, `2 units`.
@@ -35,16 +35,19 @@ std::string listed(std::span<const std::string> names, size_t most = 8);
 /// Bytes for people: `22.7 KiB`, `3 B`.
 std::string size_text(uint64_t bytes);
 
-/// Sizes as a manifest writes them: `64KiB`, `2G`, `4096`. K, M, G and Ki, Mi, Gi, with or without B, are
-/// powers of 1024. Nothing on overflow or other text.
+/// Sizes as a manifest writes them: `64KiB`, `2G`, `4096`, `512B`. K, M, G and Ki, Mi, Gi, with or without B,
+/// are powers of 1024. Nothing on overflow or other text.
 std::optional<uint64_t> parse_size(std::string_view text);
 /// A whole number in [least, most] written in plain decimal digits.
 std::optional<uint64_t> parse_number(std::string_view text, uint64_t least, uint64_t most);
 
-/// Matches `*` (any run), `?` (one byte) and `[a-z]` against the whole of `text`.
+/// Matches `*` (any run), `?` (one byte), `[a-z]` and `[!a-z]` against the whole of `text`; a `[` that
+/// nothing closes stands for itself. At most pattern length x text length steps.
 bool glob_match(std::string_view pattern, std::string_view text);
 
+/// Always one part more than there are separators: `` -> {``}, `a,` -> {`a`, ``}.
 std::vector<std::string> split(std::string_view text, char separator);
+/// Without the ASCII white space at both ends.
 std::string_view trim(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

@@ -1,0 +1,77 @@
+// kc build and kc plan.
+#include <memory>
+
+#include "build/build.h"
+#include "cli/build_text.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/store_choice.h"
+#include "report/json_lines.h"
+#include "util/process.h"
+
+namespace kc::cli {
+namespace {
+
+base::Result<build::Options> options_of(const Common& common, const BuildArguments& arguments) {
+  const config::Environment& environment = common.environment;
+  build::Options options;
+  options.manifest = arguments.manifest;
+  options.output = arguments.output;
+  options.units = arguments.units;
+  options.targets = arguments.targets;
+  options.jobs = arguments.jobs ? arguments.jobs : environment.jobs;
+  options.keep_going = arguments.keep_going ? arguments.keep_going : environment.keep_going;
+  options.timeout = arguments.timeout ? arguments.timeout : environment.timeout;
+  options.level = arguments.level ? arguments.level : environment.level;
+  options.frame_size = arguments.frame_size ? arguments.frame_size : environment.frame_size;
+  options.release = arguments.release;
+  options.lock_timeout = arguments.lock_timeout;
+  options.dry_run = arguments.dry_run;
+  options.require_cached = arguments.require_cached;
+  options.allow_partial = arguments.allow_partial;
+  options.store = choose_store(common, arguments.store);
+  KC_ASSIGN(options.program, util::self_path());
+  options.search = {environment.tileiras,    environment.cutile_tileiras_path,
+                    environment.virtual_env, environment.path,
+                    environment.cuda_home,   base::parent_path(options.program)};
+  return options;
+}
+
+int run(const Common& common, const BuildArguments& arguments, Console& console, BuildText::What what,
+        report::JsonLines::Kind kind) {
+  util::SignalWatch signals;
+  const auto options = options_of(common, arguments);
+  if (!options) {
+    console.error(options.error());
+    return exit_code(options.error());
+  }
+  what.results = !console.is_json();
+  BuildText text(console, what);
+  bool stdout_works = true;
+  report::JsonLines json(
+      kind, [&](const util::Json& object) { stdout_works = console.json(object) && stdout_works; }, text);
+  build::Listener& listener = console.is_json() ? static_cast<build::Listener&>(json) : text;
+  const int code = kind == report::JsonLines::Kind::kPlan ? build::plan(*options, listener)
+                                                          : build::build(*options, listener, signals);
+  if (const auto signal = signals.pending()) return 128 + *signal;
+  return code;
+}
+
+}  // namespace
+
+int command_build(const Common& common, const BuildArguments& arguments, Console& console) {
+  BuildText::What what;
+  what.is_dry_run = arguments.dry_run;
+  // Named units are what the user wants to hear about.
+  what.list_units = arguments.dry_run || (!arguments.units.empty() && !arguments.output);
+  return run(common, arguments, console, what, report::JsonLines::Kind::kBuild);
+}
+
+int command_plan(const Common& common, const BuildArguments& arguments, Console& console) {
+  BuildText::What what;
+  what.is_plan = true;
+  what.list_units = true;
+  return run(common, arguments, console, what, report::JsonLines::Kind::kPlan);
+}
+
+}  // namespace kc::cli

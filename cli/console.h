@@ -1,0 +1,72 @@
+// The terminal: results on stdout, progress and diagnostics on stderr, colour, one status line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "util/json.h"
+#include "util/time.h"
+
+namespace kc::cli {
+
+/// Used by one thread. Text handed in may be untrusted: everything is escaped here but what result() is
+/// given.
+class Console {
+ public:
+  explicit Console(const Common& common);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  /// A line of result on stdout; the caller escapes untrusted parts with util::escape. False when stdout is
+  /// gone.
+  bool result(std::string_view line);
+  /// One JSON object on a line of stdout.
+  bool json(const util::Json& object);
+
+  /// `kc: error: place: message`, the hint on a line of its own.
+  void error(const base::Error& error);
+  void warning(const base::Error& warning);
+  /// A plain line on stderr, dropped with -q.
+  void note(std::string_view text);
+  /// A block of untrusted text on stderr, indented (a compiler's output).
+  void block(std::string_view text);
+
+  /// Shows or replaces the status line (`text` in one line, cut in the middle to the width); at most 20 times
+  /// a second on a terminal, otherwise a plain line every 10 s at most.
+  void status(std::string_view text);
+  void clear_status();
+
+  bool is_json() const { return json_; }
+  int verbosity() const { return verbosity_; }
+  /// Columns of stdout's terminal, 0 when it is none.
+  unsigned width() const { return out_width_; }
+  enum class Style : uint8_t { kPlain, kBold, kRed, kGreen, kYellow, kDim };
+  /// For stdout: coloured when it is to be.
+  std::string styled(Style style, std::string_view text) const;
+
+ private:
+  void line(std::string_view head, Style style, std::string_view text);
+
+  bool json_ = false;
+  int verbosity_ = 0;
+  bool color_out_ = false;
+  bool color_err_ = false;
+  bool live_ = false;   // stderr is a terminal that is redrawn
+  bool plain_ = false;  // plain progress lines
+  bool status_shown_ = false;
+  bool out_failed_ = false;
+  unsigned out_width_ = 0;
+  unsigned err_width_ = 80;
+  util::Clock::time_point last_status_{};
+};
+
+/// What an error means as an exit code.
+inline int exit_code(const base::Error& error) {
+  return static_cast<int>(error.kind);
+}
+
+}  // namespace kc::cli

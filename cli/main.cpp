@@ -1,0 +1,31 @@
+// kc: ahead-of-time GPU kernel bundles. Options are parsed in options.cpp; each command has a file of its
+// own.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "cli/console.h"
+#include "cli/options.h"
+
+int main(int argc, char** argv) {
+  kc::cli::Parsed parsed = kc::cli::parse(argc, argv);
+  if (!parsed.command) {
+    std::fputs(parsed.text.c_str(), parsed.code == 0 ? stdout : stderr);
+    return parsed.code;
+  }
+  auto environment = kc::config::read_environment();
+  if (environment) parsed.common.environment = std::move(*environment);
+  kc::cli::Console console(parsed.common);
+  if (!environment) {
+    console.error(environment.error());
+    return kc::cli::exit_code(environment.error());
+  }
+  const std::string& directory = parsed.common.directory;
+  if (!directory.empty() && chdir(directory.c_str()) != 0) {
+    const auto error = kc::base::fail_errno(kc::base::ErrorKind::kInput, "change into", directory, errno);
+    console.error(error.error());
+    return kc::cli::exit_code(error.error());
+  }
+  return parsed.command(parsed.common, console);
+}

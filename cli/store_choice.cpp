@@ -1,0 +1,39 @@
+#include "cli/store_choice.h"
+
+#include "base/files.h"
+
+namespace kc::cli {
+namespace {
+
+store::Mode parse_mode(std::string_view text) {
+  if (text == "ro") return store::Mode::kReadOnly;
+  if (text == "off") return store::Mode::kOff;
+  if (text == "refresh") return store::Mode::kRefresh;
+  return store::Mode::kReadWrite;
+}
+
+}  // namespace
+
+build::StoreChoice choose_store(const Common& common, const StoreArguments& arguments) {
+  const config::Environment& environment = common.environment;
+  const config::StorePlace place = config::store_place(arguments.directory, environment);
+  build::StoreChoice choice;
+  choice.directory = base::absolute_path(place.directory).value_or(place.directory);
+  if (place.directory.empty()) choice.directory.clear();
+  choice.named = place.named;
+  choice.mode = arguments.mode.value_or(environment.store_mode ? parse_mode(*environment.store_mode)
+                                                               : store::Mode::kReadWrite);
+  choice.limit_bytes = environment.store_limit.value_or(config::kDefaultStoreLimit);
+  choice.strict = arguments.strict;
+  choice.temporary_folder = config::temporary_folder(environment);
+  return choice;
+}
+
+base::Result<std::string> store_folder(const Common& common, const StoreArguments& arguments) {
+  std::string folder = choose_store(common, arguments).directory;
+  if (!folder.empty()) return folder;
+  return base::fail(base::ErrorKind::kEnvironment, "no store: neither HOME nor XDG_CACHE_HOME is set",
+                    "name one with --store or KC_STORE_DIR");
+}
+
+}  // namespace kc::cli

@@ -1,0 +1,137 @@
+#include "backend/backend.h"
+
+#include <algorithm>
+#include <expected>
+
+#include "backend/tileiras/tileiras.h"
+#include "util/text.h"
+
+namespace kc::backend {
+namespace {
+
+// Keys and the state depend on the identity: a change of what goes into it changes this name too.
+constexpr std::string_view kIdentityDomain{"kc-compiler-v1\0", 15};
+enum IdentityField : uint8_t { kBackendField = 1, kRoleField = 2, kDigestField = 3 };
+
+Description loom() {
+  Description out;
+  out.name = "loom";
+  out.vendor = target::Vendor::kAmd;
+  out.suffixes = {".loom", ".loombc"};
+  out.options = {{"report", {"none", "summary", "details"}},
+                 {"processor_mode", {"default", "compute_unit", "workgroup_processor"}}};
+  out.takes_configuration = true;
+  out.has_front_half = true;
+  out.run = RunKind::kThreads;
+  return out;
+}
+
+// cuTile Python sources: exported to Tile IR bytecode first, then tileiras. Known by its suffix alone.
+Description cutile() {
+  Description out;
+  out.name = "cutile";
+  out.vendor = target::Vendor::kNvidia;
+  out.suffixes = {".py"};
+  out.takes_configuration = true;
+  out.has_front_half = true;
+  out.run = RunKind::kChild;
+  return out;
+}
+
+std::unexpected<base::Error> not_available(std::string_view backend) {
+  return base::fail(base::ErrorKind::kEnvironment,
+                    util::format("backend {} is not built into this kc", util::escape(backend)));
+}
+
+base::Digest identity_of(const Compiler& compiler) {
+  base::KeyHasher hasher(kIdentityDomain);
+  hasher.field(kBackendField, compiler.backend);
+  for (const IdentityFile& file : compiler.files) {
+    hasher.field(kRoleField, file.role);
+    hasher.field(kDigestField, file.digest.view());
+  }
+  return hasher.finish();
+}
+
+}  // namespace
+
+const std::vector<Description>& descriptions() {
+  static const std::vector<Description> all = {tileiras::description(), loom(), cutile()};
+  return all;
+}
+
+const Description* find_description(std::string_view name) {
+  const auto& all = descriptions();
+  const auto found = std::ranges::find(all, name, &Description::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+base::Result<Compiler> find_compiler(std::string_view backend, const SearchVariables& variables,
+                                     const KnownDigest& known, std::vector<SearchStep>* steps) {
+  if (backend != tileiras::kName) return not_available(backend);
+  KC_ASSIGN(Compiler compiler, tileiras::find(variables, known, steps));
+  compiler.identity = identity_of(compiler);
+  return compiler;
+}
+
+bool is_unchanged(const Compiler& compiler) {
+  for (const IdentityFile& file : compiler.files) {
+    const auto tuple = base::stat_tuple(file.path);
+    if (!tuple || *tuple != file.tuple) return false;
+  }
+  if (compiler.backend != tileiras::kName) return true;
+  // The same files must still be the ones that would run: a link that leads elsewhere now, or a libnvvm that
+  // appeared in a place that is looked at first, changes no tuple of the old ones.
+  return std::ranges::equal(tileiras::components_of(compiler.program), compiler.files,
+                            [](const tileiras::Component& now, const IdentityFile& then) {
+                              return now.role == then.role && now.path == then.path;
+                            });
+}
+
+base::Result<void> check_source(std::string_view backend, std::string_view name, base::ByteView bytes) {
+  if (backend != tileiras::kName) return not_available(backend);
+  return tileiras::check_source(name, bytes);
+}
+
+base::Result<std::vector<std::string>> entries_of(std::string_view backend, base::ByteView bytes) {
+  if (backend != tileiras::kName) return not_available(backend);
+  return tileiras::entries_of(bytes);
+}
+
+void write_compiler(base::ByteWriter& out, const Compiler& compiler) {
+  out.text(compiler.backend);
+  out.text(compiler.program);
+  out.u32(static_cast<uint32_t>(compiler.files.size()));
+  for (const IdentityFile& file : compiler.files) {
+    out.text(file.role);
+    out.text(file.path);
+    base::write_tuple(out, file.tuple);
+    out.raw(file.digest.view());
+  }
+  out.raw(compiler.identity.view());
+}
+
+Compiler read_compiler(base::ByteReader& in) {
+  constexpr size_t kLeastFile = 4 + 4 + 40 + 32;  // two empty texts, a tuple, a digest
+  const auto digest = [&in] {
+    const base::ByteView bytes = in.raw(base::Digest{}.bytes.size());
+    return in.ok() ? base::digest_from(bytes) : base::Digest{};
+  };
+  Compiler out;
+  out.backend = in.text();
+  out.program = in.text();
+  const uint32_t count = in.count(kLeastFile);
+  for (uint32_t i = 0; i < count && in.ok(); ++i) {
+    IdentityFile file;
+    file.role = in.text();
+    file.path = in.text();
+    file.tuple = base::read_tuple(in);
+    file.digest = digest();
+    out.files.push_back(std::move(file));
+  }
+  out.identity = digest();
+  if (in.ok() && out.identity != identity_of(out)) in.fail();
+  return out;
+}
+
+}  // namespace kc::backend

@@ -1,0 +1,318 @@
+// Pass: the misses run in the engine. The queue, its order and all decisions are here; the engine only
+// compiles.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+
+#include "base/atomic_file.h"
+#include "build/keys.h"
+#include "build/work.h"
+#include "engine/order.h"
+#include "engine/supervisor.h"
+#include "util/limits.h"
+#include "util/text.h"
+
+namespace kc::build {
+namespace {
+
+using base::Error;
+using base::ErrorKind;
+using base::Result;
+using engine::JobState;
+using util::Clock;
+
+// A key that another process compiles is asked for again after a random while, so that two waiting builds do
+// not keep step.
+constexpr int64_t kPollLeastMs = 10;
+constexpr int64_t kPollMostMs = 50;
+// The status line is brought up to date at least this often (time left).
+constexpr auto kTick = std::chrono::seconds(1);
+
+struct Waiting {
+  uint32_t unit = 0;  // index into prepared.units: the first of its key
+  std::optional<Clock::time_point> busy_since;
+  Clock::time_point not_before{};
+};
+
+class Misses {
+ public:
+  explicit Misses(Work& work) : work_(work) {}
+  Result<void> run();
+
+ private:
+  void queue_misses();
+  Result<void> start_engine();
+  unsigned choose_slots();
+  Result<void> fill_slots();
+  std::optional<Waiting> next_ready();
+  util::Nanoseconds time_to_wait() const;
+  Result<void> ended(engine::Done done);
+  void put(const base::Digest& key, uint32_t index, const engine::Done& done);
+  void failed(uint32_t index, const engine::Done& done);
+  void stop(Error error);
+  void tell_progress();
+  engine::Job job_of(const Waiting& waiting) const;
+
+  Work& work_;
+  std::deque<Waiting> queue_;
+  std::vector<Waiting> busy_;
+  std::map<uint32_t, Waiting> running_;
+  std::unique_ptr<engine::Supervisor> engine_;
+  std::unordered_map<std::string, const UnitMemory*> memory_;
+  uint64_t keep_going_ = 0;
+  unsigned slots_ = 1;
+  std::minstd_rand random_{static_cast<uint32_t>(base::random_u64())};
+};
+
+void Misses::queue_misses() {
+  if (work_.earlier != nullptr) {
+    for (const UnitMemory& unit : work_.earlier->units) memory_[unit.name] = &unit;
+  }
+  std::vector<uint32_t> units;
+  std::vector<std::optional<double>> seconds;
+  for (uint32_t i = 0; i < work_.prepared.units.size(); ++i) {
+    if (work_.results[i].state != UnitState::kPending) continue;
+    if (work_.by_key.at(work_.prepared.units[i].key).front() != i) continue;
+    units.push_back(i);
+    const auto found = memory_.find(work_.prepared.unit(i).name);
+    seconds.push_back(found != memory_.end() && found->second->seconds > 0
+                          ? std::optional(found->second->seconds)
+                          : std::nullopt);
+  }
+  for (const uint32_t at : engine::longest_first(seconds)) queue_.push_back({units[at], {}, {}});
+}
+
+unsigned Misses::choose_slots() {
+  engine::SlotLimits limits;
+  limits.jobs = work_.options.jobs;
+  limits.cpus = util::allowed_cpus();
+  limits.free_bytes = util::available_memory();
+  for (const auto& [name, unit] : memory_) limits.peak_bytes = std::max(limits.peak_bytes, unit->peak_bytes);
+  limits.processes_left = util::processes_left();
+  limits.open_files = util::open_files_limit();
+  const engine::Slots slots = engine::choose_slots(limits);
+  if (!slots.why.empty()) work_.listener.note(slots.why);
+  return std::min<unsigned>(slots.count, static_cast<unsigned>(queue_.size()));
+}
+
+Result<void> Misses::start_engine() {
+  slots_ = choose_slots();
+  engine::EngineSpec spec;
+  spec.program = engine::engine_path(work_.options.program);
+  spec.setup.compilers = work_.prepared.compilers;
+  spec.setup.slots = slots_;
+  spec.setup.store_mode = store::Mode::kOff;
+  if (work_.store != nullptr) {
+    spec.setup.store_directory = work_.store->options().directory;
+    spec.setup.store_mode = work_.store->options().mode;
+  }
+  auto folder = work_.store != nullptr ? work_.store->make_work_folder()
+                                       : base::fail(ErrorKind::kEnvironment, "there is no store");
+  if (!folder) {
+    const std::string path =
+        base::join_path(work_.options.store.temporary_folder, base::unique_name("kc-jobs-"));
+    KC_TRY(base::make_directories(path, 0700));
+    folder = path;
+  }
+  spec.setup.work_folder = std::move(*folder);
+  KC_ASSIGN(engine_, engine::Supervisor::start(spec));
+  return {};
+}
+
+engine::Job Misses::job_of(const Waiting& waiting) const {
+  const ChosenUnit& chosen = work_.prepared.units[waiting.unit];
+  const manifest::Unit& unit = work_.prepared.unit(waiting.unit);
+  engine::Job job;
+  job.id = waiting.unit;
+  job.backend = work_.prepared.kernel(waiting.unit).backend;
+  job.unit = unit.name;
+  job.key = chosen.key;
+  job.entry = unit.entry;
+  job.target = unit.target.text;
+  job.options = unit.options;
+  job.config = unit.config;
+  for (const uint32_t source : unit.sources) {
+    job.sources.push_back(
+        {work_.prepared.plan.sources[source].identifier, work_.prepared.sources[source].bytes});
+  }
+  job.timeout = chosen.timeout;
+  job.waited = waiting.busy_since.has_value();
+  const util::Nanoseconds patience = work_.options.lock_timeout.value_or(chosen.timeout);
+  job.ignore_lock = waiting.busy_since && Clock::now() - *waiting.busy_since >= patience;
+  return job;
+}
+
+std::optional<Waiting> Misses::next_ready() {
+  if (!queue_.empty()) {
+    const Waiting waiting = queue_.front();
+    queue_.pop_front();
+    return waiting;
+  }
+  const auto now = Clock::now();
+  const auto ready =
+      std::find_if(busy_.begin(), busy_.end(), [&](const Waiting& w) { return w.not_before <= now; });
+  if (ready == busy_.end()) return std::nullopt;
+  const Waiting waiting = *ready;
+  busy_.erase(ready);
+  return waiting;
+}
+
+Result<void> Misses::fill_slots() {
+  while (running_.size() < slots_ && !work_.stopped) {
+    const std::optional<Waiting> waiting = next_ready();
+    if (!waiting) return {};
+    KC_TRY(engine_->submit(job_of(*waiting)));
+    running_[waiting->unit] = *waiting;
+  }
+  return {};
+}
+
+util::Nanoseconds Misses::time_to_wait() const {
+  util::Nanoseconds time = kTick;
+  if (running_.size() >= slots_ || !queue_.empty() || work_.stopped) return time;
+  const auto now = Clock::now();
+  for (const Waiting& waiting : busy_) {
+    time = std::clamp<util::Nanoseconds>(waiting.not_before - now, util::Nanoseconds(0), time);
+  }
+  return time;
+}
+
+void Misses::stop(Error error) {
+  if (!work_.stopped) work_.stopped = std::move(error);
+}
+
+void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& done) {
+  if (work_.store == nullptr) return;
+  const manifest::Unit& unit = work_.prepared.unit(index);
+  store::Entry entry;
+  entry.key = key;
+  entry.backend = work_.prepared.kernel(index).backend;
+  entry.target = unit.target.text;
+  entry.entry = unit.entry;
+  entry.kernel = work_.prepared.kernel(index).name;
+  entry.artifact = done.artifact;
+  entry.seconds = done.seconds;
+  entry.peak_bytes = done.peak_bytes;
+  entry.origin.kc_version = engine::build_id();
+  entry.origin.time_s = base::wall_clock_ns() / 1'000'000'000;
+  work_.store->put(entry);
+}
+
+void Misses::failed(uint32_t index, const engine::Done& done) {
+  const base::Digest key = work_.prepared.units[index].key;
+  UnitResult details;
+  details.seconds = done.seconds;
+  details.peak_bytes = done.peak_bytes;
+  details.diagnostics = done.artifact.diagnostics;
+  details.output = done.output;
+  Error error{ErrorKind::kFailed, done.message, {}, done.hint};
+  if (work_.store != nullptr && !done.output.empty()) {
+    details.output_path = work_.store->keep_output(key, base::as_bytes(done.output));
+  }
+  reject(work_, key, error, details);
+  if (keep_going_ != 0 && work_.progress.failed >= keep_going_) {
+    stop({ErrorKind::kFailed,
+          util::format("stopped after {}", util::counted(work_.progress.failed, "failure")),
+          {},
+          {}});
+  }
+}
+
+Result<void> Misses::ended(engine::Done done) {
+  const auto found = running_.find(done.id);
+  if (found == running_.end()) {
+    return base::fail(ErrorKind::kInternal, "the engine answered a job that it was not given");
+  }
+  Waiting waiting = found->second;
+  running_.erase(found);
+  const base::Digest key = work_.prepared.units[waiting.unit].key;
+  switch (done.state) {
+    case JobState::kCompiled: {
+      put(key, waiting.unit, done);
+      if (done.holds_key) engine_->release(key);
+      KC_TRY(accept(work_, key, done.artifact, {UnitState::kCompiled, done.seconds, done.peak_bytes}));
+      break;
+    }
+    case JobState::kHit:
+      KC_TRY(accept(work_, key, done.artifact, {UnitState::kHit, done.seconds, done.peak_bytes}));
+      break;
+    case JobState::kBusy: {
+      const auto now = Clock::now();
+      if (!waiting.busy_since) waiting.busy_since = now;
+      std::uniform_int_distribution<int64_t> pause(kPollLeastMs, kPollMostMs);
+      waiting.not_before = now + std::chrono::milliseconds(pause(random_));
+      busy_.push_back(waiting);
+      break;
+    }
+    case JobState::kFailed:
+    case JobState::kUnsupported:
+    case JobState::kTimeout:
+      failed(waiting.unit, done);
+      break;
+    case JobState::kChanged:
+    case JobState::kEnvironment:
+      stop({ErrorKind::kEnvironment,
+            util::format("{}: {}", work_.prepared.unit(waiting.unit).name, done.message),
+            {},
+            done.hint});
+      break;
+  }
+  return {};
+}
+
+void Misses::tell_progress() {
+  Progress& progress = work_.progress;
+  progress.running = running_.size();
+  progress.seconds_left.reset();
+  double known = 0;
+  size_t count = 0;
+  const size_t left = queue_.size() + busy_.size() + running_.size();
+  const auto add = [&](uint32_t unit) {
+    const auto found = memory_.find(work_.prepared.unit(unit).name);
+    if (found == memory_.end()) return;
+    known += found->second->seconds;
+    ++count;
+  };
+  for (const Waiting& waiting : queue_) add(waiting.unit);
+  for (const Waiting& waiting : busy_) add(waiting.unit);
+  for (const auto& [unit, waiting] : running_) add(unit);
+  // An estimate from half of the units is shown; from fewer it would mislead.
+  if (count * 2 >= left && count > 0) {
+    progress.seconds_left = known / static_cast<double>(count) * static_cast<double>(left) / slots_;
+  }
+  work_.listener.progress(progress);
+}
+
+Result<void> Misses::run() {
+  queue_misses();
+  if (queue_.empty()) return {};
+  keep_going_ = work_.options.keep_going.value_or(work_.prepared.plan.settings.keep_going.value_or(0));
+  if (keep_going_ != 0 && work_.progress.failed >= keep_going_) return {};
+  KC_TRY(start_engine());
+  while (!running_.empty() || ((!queue_.empty() || !busy_.empty()) && !work_.stopped)) {
+    if (work_.interrupted()) return {};
+    KC_TRY(fill_slots());
+    tell_progress();
+    auto heard = engine_->wait(time_to_wait(), work_.signals.descriptor());
+    if (!heard) {
+      Error error = heard.error();
+      if (!running_.empty()) {
+        std::vector<std::string> names;
+        for (const auto& [unit, waiting] : running_) names.push_back(work_.prepared.unit(unit).name);
+        error.message += util::format("; it was compiling {}", util::listed(names));
+      }
+      return std::unexpected(std::move(error));
+    }
+    for (engine::Done& done : heard->done) KC_TRY(ended(std::move(done)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> compile_misses(Work& work) {
+  return Misses(work).run();
+}
+
+}  // namespace kc::build

@@ -1,0 +1,73 @@
+// How a build tells what happens: one interface, so that console, JSON lines and later reports see the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "manifest/plan.h"
+
+namespace kc::build {
+
+enum class UnitState : uint8_t {
+  kPending,  // known, not yet decided (kc plan: a miss)
+  kHit,
+  kCompiled,
+  kFailed,
+  kNotTried,  // the build stopped before it
+};
+
+/// How one unit went.
+struct UnitResult {
+  UnitState state = UnitState::kPending;
+  base::Digest key;
+  double seconds = 0;  // of the compile, also for a hit
+  uint64_t peak_bytes = 0;
+  uint64_t code_bytes = 0;
+  std::string compiler_version;
+  std::string toolkit;
+  std::string found_target;
+  artifact::KernelFacts facts;  // of the unit's entry
+  std::vector<artifact::Diagnostic> diagnostics;
+  base::Error error;        // why it failed
+  std::string output;       // what the compiler printed, when it failed
+  std::string output_path;  // where that is kept, empty if nowhere
+};
+
+struct Progress {
+  uint64_t units = 0, done = 0, running = 0, hits = 0, failed = 0;
+  std::optional<double> seconds_left;  // when enough earlier times are known
+};
+
+enum class OutputState : uint8_t { kNone, kWritten, kUnchanged };
+
+struct Summary {
+  uint64_t units = 0, hits = 0, compiled = 0, failed = 0, not_tried = 0, warnings = 0;
+  double seconds = 0;
+  std::string output;  // empty when nothing is packed
+  OutputState output_state = OutputState::kNone;
+  bool nothing_to_do = false;  // the recorded state held: nothing was read
+  bool subset = false, partial = false;
+};
+
+/// Called from the building thread only. Text in results and errors may be untrusted: who prints it escapes
+/// it.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void error(const base::Error& error) = 0;
+  virtual void warning(const base::Error& warning) = 0;
+  virtual void note(const std::string& text) = 0;
+  virtual void progress(const Progress& progress) = 0;
+  /// A unit failed, at the moment it did.
+  virtual void failed(const manifest::Plan& plan, const manifest::Unit& unit, const UnitResult& result) = 0;
+  /// Every unit once, in plan order, when all have ended.
+  virtual void unit(const manifest::Plan& plan, const manifest::Unit& unit, const UnitResult& result) = 0;
+  virtual void summary(const Summary& summary) = 0;
+};
+
+}  // namespace kc::build

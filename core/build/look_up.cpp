@@ -1,0 +1,49 @@
+// Pass: every unit whose artifact the store holds gets it, verified.
+#include <algorithm>
+#include <mutex>
+
+#include "base/parallel.h"
+#include "build/work.h"
+#include "util/limits.h"
+
+namespace kc::build {
+namespace {
+
+// Entries are read and checked in batches of this many, so that memory stays small however many units there
+// are.
+constexpr size_t kBatch = 64;
+
+}  // namespace
+
+base::Result<void> look_up(Work& work) {
+  for (uint32_t i = 0; i < work.prepared.units.size(); ++i) {
+    work.by_key[work.prepared.units[i].key].push_back(i);
+  }
+  std::vector<base::Digest> keys;  // in plan order, so that the spool is too
+  for (uint32_t i = 0; i < work.prepared.units.size(); ++i) {
+    const ChosenUnit& chosen = work.prepared.units[i];
+    if (work.by_key.at(chosen.key).front() != i) continue;
+    if (chosen.refused) {
+      reject(work, chosen.key, *chosen.refused, {});
+    } else {
+      keys.push_back(chosen.key);
+    }
+  }
+  if (work.store == nullptr) return {};
+  const unsigned threads = util::allowed_cpus();
+  std::vector<std::optional<store::Entry>> entries(kBatch);
+  for (size_t start = 0; start < keys.size() && !work.interrupted(); start += kBatch) {
+    const size_t count = std::min(kBatch, keys.size() - start);
+    base::parallel_for(count, threads, [&](size_t i) { entries[i] = work.store->get(keys[start + i]); });
+    for (size_t i = 0; i < count; ++i) {
+      if (!entries[i]) continue;
+      const store::Entry entry = std::move(*entries[i]);
+      if (entry.unsupported) continue;  // skipping is the manifest's to allow; compile and say why
+      KC_TRY(
+          accept(work, keys[start + i], entry.artifact, {UnitState::kHit, entry.seconds, entry.peak_bytes}));
+    }
+  }
+  return {};
+}
+
+}  // namespace kc::build

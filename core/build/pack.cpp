@@ -1,0 +1,106 @@
+// Pass: the spool becomes a bundle, and the bundle gets its name only when its bytes are new.
+#include <algorithm>
+
+#include "base/atomic_file.h"
+#include "build/work.h"
+#include "bundle/bundle.h"
+#include "config/settings.h"
+#include "util/limits.h"
+#include "util/text.h"
+
+namespace kc::build {
+namespace {
+
+using base::Result;
+
+// Code of toolkit 13.x runs on drivers of CUDA 13 from 580 on (CUDA Toolkit release notes: minor-version
+// compatibility).
+constexpr uint32_t kDriverOfToolkit13 = 580;
+
+// A pair of buffers of this size compares two bundles without holding either.
+constexpr size_t kCompareChunk = 1U << 20;
+
+bundle::Record record_of(const Work& work, size_t index) {
+  const manifest::Unit& unit = work.prepared.unit(index);
+  const manifest::Kernel& kernel = work.prepared.kernel(index);
+  const UnitResult& result = work.results[index];
+  bundle::Record record;
+  record.kernel = kernel.name;
+  record.specialization = unit.specialization_text;
+  record.target = unit.target.text;
+  record.found_target = result.found_target;
+  record.backend = kernel.backend;
+  record.entry = unit.entry;
+  record.symbol = result.facts.symbol;
+  record.is_default = unit.is_default;
+  record.compiler = kernel.backend;
+  record.compiler_version = result.compiler_version;
+  record.compiler_identity = work.prepared.compiler(kernel.backend)->identity;
+  record.toolkit = result.toolkit;
+  if (unit.target.vendor == target::Vendor::kNvidia && result.toolkit.starts_with("13.")) {
+    record.lowest_driver = kDriverOfToolkit13;
+  }
+  record.content_key = result.key;
+  record.facts = result.facts;
+  record.metadata = kernel.metadata;
+  return record;
+}
+
+// Whether the file `path` holds exactly the bytes of `fd`. An unreadable one does not.
+bool same_bytes(int fd, const std::string& path) {
+  struct stat made;
+  auto existing = base::open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
+  struct stat there;
+  if (!existing || fstat(fd, &made) != 0 || fstat(existing->get(), &there) != 0) return false;
+  if (!S_ISREG(there.st_mode) || made.st_size != there.st_size) return false;
+  const auto size = static_cast<uint64_t>(made.st_size);
+  for (uint64_t at = 0; at < size; at += kCompareChunk) {
+    const size_t count = std::min<uint64_t>(kCompareChunk, size - at);
+    const auto a = base::pread_exact(fd, at, count, path);
+    const auto b = base::pread_exact(existing->get(), at, count, path);
+    if (!a || !b || *a != *b) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Packed> pack(Work& work, const std::string& output, bool partial) {
+  std::vector<bundle::Record> records;
+  std::vector<size_t> units;  // parallel to records
+  for (size_t i = 0; i < work.prepared.units.size(); ++i) {
+    const UnitState state = work.results[i].state;
+    if (state != UnitState::kHit && state != UnitState::kCompiled) continue;
+    records.push_back(record_of(work, i));
+    units.push_back(i);
+  }
+  const manifest::Plan& plan = work.prepared.plan;
+  bundle::Info info;
+  info.name = plan.name;
+  info.release = work.options.release.value_or(plan.release);
+  info.partial = partial;
+  info.subset = work.options.narrowed();
+  bundle::WriteOptions options;
+  options.level = work.options.level.value_or(plan.settings.level.value_or(config::kDefaultLevel));
+  options.frame_size = static_cast<uint32_t>(
+      work.options.frame_size.value_or(plan.settings.frame_size.value_or(config::kDefaultFrameSize)));
+  options.threads = util::allowed_cpus();
+
+  KC_ASSIGN(base::AtomicFile file, base::AtomicFile::create(AT_FDCWD, output, 0666));
+  const auto artifact = [&](size_t index) -> Result<base::Bytes> {
+    return work.spool->read(work.places[units[index]]);
+  };
+  KC_TRY(bundle::write_bundle(file.descriptor(), info, std::move(records), artifact, options));
+  Packed packed;
+  if (same_bytes(file.descriptor(), output)) {
+    packed.state = OutputState::kUnchanged;
+  } else {
+    if (work.interrupted()) return packed;  // the caller looks at the signal first
+    KC_TRY(file.commit(base::Sync::kFull));
+    packed.state = OutputState::kWritten;
+  }
+  KC_ASSIGN(packed.tuple, base::stat_tuple(output));
+  return packed;
+}
+
+}  // namespace kc::build

@@ -1,0 +1,143 @@
+#include "build/state.h"
+
+#include <algorithm>
+
+#include "build/keys.h"
+
+namespace kc::build {
+namespace {
+
+// The largest source that a build takes; what is larger cannot have been an input.
+constexpr uint64_t kMaxInput = 1ULL << 30;
+
+void write_digest(base::ByteWriter& out, const base::Digest& digest) {
+  out.raw(digest.bytes);
+}
+
+base::Digest read_digest(base::ByteReader& in) {
+  const base::ByteView bytes = in.raw(32);
+  return in.ok() ? base::digest_from(bytes) : base::Digest{};
+}
+
+// Whether the file still has the recorded content; its tuple is brought up to date when it was read again.
+bool input_holds(InputMemory& input, int64_t recorded_ns, bool& read_again) {
+  const auto now = base::stat_tuple(input.path);
+  if (!now) return false;
+  if (*now == input.tuple && base::is_settled(input.tuple, recorded_ns)) return true;
+  if (now->size != input.tuple.size) return false;
+  base::FileTuple tuple;
+  const auto bytes = base::read_file(input.path, kMaxInput, &tuple);
+  if (!bytes || base::sha256(*bytes) != input.digest) return false;
+  input.tuple = tuple;
+  read_again = true;
+  return true;
+}
+
+}  // namespace
+
+const InputMemory* State::find_input(const std::string& path) const {
+  const auto found = std::find_if(inputs.begin(), inputs.end(),
+                                  [&](const InputMemory& input) { return input.path == path; });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+base::Digest state_id(const Options& options, const std::string& manifest, const std::string& output) {
+  base::KeyHasher hasher(std::string_view{"kc-state-v1\0", 12});
+  hasher.field(1, manifest);
+  hasher.field(2, output);
+  for (const std::string& unit : options.units) hasher.field(3, unit);
+  for (const std::string& target : options.targets) hasher.field(4, target);
+  hasher.field(5, uint64_t{options.allow_partial});
+  if (options.level) hasher.field(6, static_cast<uint64_t>(*options.level));
+  if (options.frame_size) hasher.field(7, *options.frame_size);
+  if (options.release) hasher.field(8, *options.release);
+  return hasher.finish();
+}
+
+base::Bytes encode_state(const State& state) {
+  base::ByteWriter out;
+  out.text(state.build_id);
+  out.text(state.key_domain);
+  out.i64(state.recorded_ns);
+  out.i64(state.touched_s);
+  out.text(state.output);
+  base::write_tuple(out, state.output_tuple);
+  out.u64(state.unit_count);
+  out.u32(static_cast<uint32_t>(state.inputs.size()));
+  for (const InputMemory& input : state.inputs) {
+    out.text(input.path);
+    base::write_tuple(out, input.tuple);
+    write_digest(out, input.digest);
+  }
+  out.u32(static_cast<uint32_t>(state.compilers.size()));
+  for (const backend::Compiler& compiler : state.compilers) backend::write_compiler(out, compiler);
+  out.u32(static_cast<uint32_t>(state.units.size()));
+  for (const UnitMemory& unit : state.units) {
+    out.text(unit.name);
+    write_digest(out, unit.key);
+    out.f64(unit.seconds);
+    out.u64(unit.peak_bytes);
+  }
+  return out.take();
+}
+
+std::optional<State> decode_state(base::ByteView bytes, bool with_units) {
+  base::ByteReader in(bytes);
+  State state;
+  state.build_id = in.text();
+  state.key_domain = in.text();
+  state.recorded_ns = in.i64();
+  state.touched_s = in.i64();
+  state.output = in.text();
+  state.output_tuple = base::read_tuple(in);
+  state.unit_count = in.u64();
+  state.inputs.resize(in.count(76));
+  for (InputMemory& input : state.inputs) {
+    input.path = in.text();
+    input.tuple = base::read_tuple(in);
+    input.digest = read_digest(in);
+  }
+  state.compilers.resize(in.count(32));
+  for (backend::Compiler& compiler : state.compilers) compiler = backend::read_compiler(in);
+  if (!with_units) return in.ok() ? std::optional(std::move(state)) : std::nullopt;
+  state.units.resize(in.count(52));
+  for (UnitMemory& unit : state.units) {
+    unit.name = in.text();
+    unit.key = read_digest(in);
+    unit.seconds = in.f64();
+    unit.peak_bytes = in.u64();
+  }
+  return in.complete() ? std::optional(std::move(state)) : std::nullopt;
+}
+
+Freshness check_state(State& state, const backend::SearchVariables& search, int64_t now_ns) {
+  if (state.output.empty()) return Freshness::kChanged;
+  // kc wrote the output itself and nothing else is expected to: its tuple needs no settling.
+  const auto output = base::stat_tuple(state.output);
+  if (!output || *output != state.output_tuple) return Freshness::kChanged;
+  bool read_again = false;
+  for (InputMemory& input : state.inputs) {
+    if (!input_holds(input, state.recorded_ns, read_again)) return Freshness::kChanged;
+  }
+  for (backend::Compiler& known : state.compilers) {
+    const auto digest_of = [&](const std::string& path,
+                               const base::FileTuple& tuple) -> std::optional<base::Digest> {
+      if (!base::is_settled(tuple, state.recorded_ns)) return std::nullopt;
+      for (const backend::IdentityFile& file : known.files) {
+        if (file.path == path && file.tuple == tuple) return file.digest;
+      }
+      return std::nullopt;
+    };
+    auto found = backend::find_compiler(known.backend, search, digest_of);
+    if (!found || found->identity != known.identity) return Freshness::kChanged;
+    for (size_t i = 0; i < found->files.size(); ++i) {
+      if (!base::is_settled(found->files[i].tuple, state.recorded_ns)) read_again = true;
+    }
+    known = std::move(*found);
+  }
+  if (!read_again) return Freshness::kUnchanged;
+  state.recorded_ns = now_ns;
+  return Freshness::kUnchangedRecord;
+}
+
+}  // namespace kc::build

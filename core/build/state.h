@@ -1,0 +1,61 @@
+// What the last build of one manifest and output saw. It makes the next no-op cheap, orders misses, and is
+// never trusted for more than it can prove: a state that does not decode is no state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/digest.h"
+#include "base/files.h"
+#include "build/options.h"
+
+namespace kc::build {
+
+struct InputMemory {
+  std::string path;  // absolute
+  base::FileTuple tuple;
+  base::Digest digest;
+};
+
+struct UnitMemory {
+  std::string name;
+  base::Digest key;
+  double seconds = 0;
+  uint64_t peak_bytes = 0;
+};
+
+struct State {
+  std::string build_id;  // of the kc that wrote it: another one plans anew
+  std::string key_domain;
+  int64_t recorded_ns = 0;  // no tuple below was taken before: younger files were not settled
+  int64_t touched_s = 0;    // when the entries were last marked as used
+  std::vector<InputMemory> inputs;
+  std::vector<backend::Compiler> compilers;
+  std::string output;  // absolute; empty: that build did not end with a bundle
+  base::FileTuple output_tuple;
+  uint64_t unit_count = 0;
+  std::vector<UnitMemory> units;
+
+  const InputMemory* find_input(const std::string& path) const;
+};
+
+/// Names the state of a build: the manifest, the output, and every flag that changes what is built.
+base::Digest state_id(const Options& options, const std::string& manifest, const std::string& output);
+
+base::Bytes encode_state(const State& state);
+/// `with_units` false leaves State::units empty: an unchanged build does not need them.
+std::optional<State> decode_state(base::ByteView bytes, bool with_units);
+
+enum class Freshness : uint8_t {
+  kUnchanged,
+  kUnchangedRecord,  // unchanged, but `state` was brought up to date and should be saved
+  kChanged,
+};
+/// Compares every tuple with the disk. Opens only inputs whose tuple differs or was not settled when
+/// recorded, to compare their digests. `now_ns` is the time this run started.
+Freshness check_state(State& state, const backend::SearchVariables& search, int64_t now_ns);
+
+}  // namespace kc::build

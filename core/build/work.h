@@ -1,0 +1,66 @@
+// The state of one build between its passes (build.cpp lists them). Inner to core/build.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "build/listener.h"
+#include "build/options.h"
+#include "build/prepare.h"
+#include "build/spool.h"
+#include "store/store.h"
+#include "util/signals.h"
+
+namespace kc::build {
+
+/// Thrown together by build(); its passes run one after another in the building thread.
+struct Work {
+  const Options& options;
+  Listener& listener;
+  util::SignalWatch& signals;
+  store::Store* store = nullptr;  // null: every look-up misses, nothing is put
+  const State* earlier = nullptr;
+  Prepared prepared;
+
+  // Parallel to prepared.units.
+  std::vector<UnitResult> results;
+  std::vector<Spool::Place> places;
+
+  std::optional<Spool> spool;  // nothing: no bundle is made, code objects are not kept
+  Progress progress;
+  std::optional<base::Error> stopped;  // why no more units are tried; its kind decides the exit code
+
+  /// Units that share a key are one job: indices into prepared.units, by key.
+  std::unordered_map<base::Digest, std::vector<uint32_t>> by_key;
+
+  bool interrupted() { return signals.pending().has_value(); }
+};
+
+/// Where an artifact came from.
+struct Arrival {
+  UnitState state = UnitState::kHit;  // kHit or kCompiled
+  double seconds = 0;
+  uint64_t peak_bytes = 0;
+};
+
+/// Takes an artifact for every unit of `key`: keeps its code in the spool, its facts in the results, and
+/// checks the manifest's limits. An error means that the spool could not be written.
+base::Result<void> accept(Work& work, const base::Digest& key, const artifact::Artifact& artifact,
+                          const Arrival& arrival);
+/// Marks every unit of `key` as failed and tells the listener.
+void reject(Work& work, const base::Digest& key, const base::Error& error, const UnitResult& details);
+
+// The passes.
+base::Result<void> look_up(Work& work);         // hits into results and spool
+base::Result<void> compile_misses(Work& work);  // the rest, in the engine
+struct Packed {
+  OutputState state = OutputState::kNone;
+  base::FileTuple tuple;
+};
+base::Result<Packed> pack(Work& work, const std::string& output, bool partial);
+
+/// What of the manifest's limits an artifact exceeds; nothing when it keeps them.
+std::optional<base::Error> exceeded_limits(const manifest::Kernel& kernel, const UnitResult& result);
+
+}  // namespace kc::build

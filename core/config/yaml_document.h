@@ -1,0 +1,149 @@
+// A YAML document as plain data: text and places, no types. What kc reads as a number, size or flag is the
+// caller's to say, so scalars keep the text as written (`064`, `1.0`, `true`).
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace kc::config {
+
+enum class YamlKind : uint8_t { kNull, kScalar, kSequence, kMap };
+
+/// "nothing", "a value", "a list", "a map": for messages.
+std::string_view kind_name(YamlKind kind);
+
+/// Where a node begins; both count from 1, columns in bytes.
+struct YamlPlace {
+  uint32_t line = 0;
+  uint32_t column = 0;
+  auto operator<=>(const YamlPlace&) const = default;
+};
+
+class YamlDocument;
+class YamlItems;
+class YamlPairs;
+
+/// One node of a document: a handle of two words that lives as long as the document does. An alias is never
+/// seen: it is the node that it stands for, with that node's place.
+class YamlNode {
+ public:
+  YamlNode(const YamlDocument& document, uint32_t index);
+
+  YamlKind kind() const;
+  bool is_map() const { return kind() == YamlKind::kMap; }
+  bool is_sequence() const { return kind() == YamlKind::kSequence; }
+  bool is_scalar() const { return kind() == YamlKind::kScalar; }
+  YamlPlace place() const;
+  /// Of a scalar; empty for every other kind.
+  std::string_view text() const;
+  /// A scalar that was written without quotes (`<<` merges only then).
+  bool is_plain() const;
+  /// Items of a sequence, pairs of a map, otherwise 0.
+  uint32_t size() const;
+  YamlItems items() const;  // empty unless a sequence
+  YamlPairs pairs() const;  // empty unless a map; in the order written
+
+ private:
+  const YamlDocument* document_;
+  uint32_t index_;
+};
+
+struct YamlPair {
+  YamlNode key;
+  YamlNode value;
+};
+
+/// Nodes in one array, text in one string: 24 bytes a node beside its text. Immutable once read; may be read
+/// by several threads.
+class YamlDocument {
+ public:
+  YamlNode root() const { return {*this, 0}; }
+
+ private:
+  friend class YamlNode;
+  friend class YamlItems;
+  friend class YamlPairs;
+  friend class YamlBuilder;
+
+  enum class Tag : uint8_t { kNull, kPlain, kQuoted, kSequence, kMap, kAlias };
+  struct Record {
+    YamlPlace place;
+    uint32_t first = 0;  // scalar: offset of its text; collection: its first child; alias: what it stands for
+    uint32_t count = 0;  // scalar: bytes of text; sequence: items; map: pairs
+    uint32_t next = 0;   // the node behind it in its collection (a map's: key, value, key, value...)
+    Tag tag = Tag::kNull;
+  };
+  std::vector<Record> records_;
+  std::string text_;
+};
+
+/// What a range-for over a sequence needs.
+class YamlItems {
+ public:
+  class Iterator {
+   public:
+    Iterator(const YamlDocument& document, uint32_t index, uint32_t left)
+        : document_(&document), index_(index), left_(left) {}
+    YamlNode operator*() const { return {*document_, index_}; }
+    Iterator& operator++() {
+      index_ = document_->records_[index_].next;
+      --left_;
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return left_ == 0; }
+
+   private:
+    const YamlDocument* document_;
+    uint32_t index_;
+    uint32_t left_;
+  };
+  YamlItems(const YamlDocument& document, uint32_t first, uint32_t count)
+      : document_(&document), first_(first), count_(count) {}
+  Iterator begin() const { return {*document_, first_, count_}; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  const YamlDocument* document_;
+  uint32_t first_;
+  uint32_t count_;
+};
+
+/// The same over a map.
+class YamlPairs {
+ public:
+  class Iterator {
+   public:
+    Iterator(const YamlDocument& document, uint32_t index, uint32_t left)
+        : document_(&document), index_(index), left_(left) {}
+    YamlPair operator*() const {
+      return {YamlNode(*document_, index_), YamlNode(*document_, document_->records_[index_].next)};
+    }
+    Iterator& operator++() {
+      index_ = document_->records_[document_->records_[index_].next].next;
+      --left_;
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return left_ == 0; }
+
+   private:
+    const YamlDocument* document_;
+    uint32_t index_;
+    uint32_t left_;
+  };
+  YamlPairs(const YamlDocument& document, uint32_t first, uint32_t count)
+      : document_(&document), first_(first), count_(count) {}
+  Iterator begin() const { return {*document_, first_, count_}; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  const YamlDocument* document_;
+  uint32_t first_;
+  uint32_t count_;
+};
+
+}  // namespace kc::config

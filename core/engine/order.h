@@ -1,0 +1,30 @@
+// In which order misses are compiled, and how many at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kc::engine {
+
+/// Indices of `seconds` (of earlier compiles; nothing = unknown), longest first. Unknown ones count as the
+/// median of the known; equal ones keep their order.
+std::vector<uint32_t> longest_first(std::span<const std::optional<double>> seconds);
+
+struct SlotLimits {
+  std::optional<unsigned> jobs;  // -j
+  unsigned cpus = 1;             // allowed, quota included
+  uint64_t free_bytes = 0;
+  uint64_t peak_bytes = 0;  // that one job was seen to need, 0 = unknown
+  std::optional<uint64_t> processes_left;
+  uint64_t open_files = 0;
+};
+struct Slots {
+  unsigned count = 1;
+  std::string why;  // what made them fewer than asked for or than there are CPUs; empty otherwise
+};
+Slots choose_slots(const SlotLimits& limits);
+
+}  // namespace kc::engine

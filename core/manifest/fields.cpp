@@ -1,0 +1,171 @@
+#include "manifest/fields.h"
+
+#include <string_view>
+#include <unordered_set>
+
+#include "manifest/names.h"
+
+namespace kc::manifest {
+namespace {
+
+using config::kind_name;
+using config::YamlPair;
+using util::format;
+
+// False, and reported, unless the value is of `kind`. `expected` completes "must be".
+bool check_kind(const Field& field, config::YamlKind kind, std::string_view expected, Faults& faults) {
+  if (field.value.kind() == kind) return true;
+  if (field.value.kind() == config::YamlKind::kNull) {
+    faults.error(field.place, field.label() + " has no value", format("expected {}", expected));
+  } else {
+    faults.error(field.value.place(),
+                 format("{} must be {}, not {}", field.label(), expected, kind_name(field.value.kind())));
+  }
+  return false;
+}
+
+// What `<<` gives: the pairs of one map or of several, less the keys that are there already. The reader has
+// counted every alias as all that it stands for, which bounds this.
+void merge(const Field& field, std::unordered_set<std::string>& seen, std::vector<Field>& out,
+           Faults& faults) {
+  constexpr std::string_view kExpected = "a map or a list of maps";
+  const auto take = [&](const Field& from) {
+    if (!check_kind(from, config::YamlKind::kMap, kExpected, faults)) return;
+    const std::optional<std::vector<Field>> pairs = read_map(from, faults);
+    for (const Field& pair : *pairs) {
+      if (seen.insert(pair.name).second) out.push_back(pair);
+    }
+  };
+  if (!field.value.is_sequence()) return take(field);
+  for (const YamlNode item : field.value.items()) take({field.name, item.place(), item, true});
+}
+
+}  // namespace
+
+std::string Field::label() const {
+  return is_item ? "an item of " + quoted(name) : quoted(name);
+}
+
+std::optional<Text> read_text(const Field& field, Faults& faults) {
+  if (!check_kind(field, config::YamlKind::kScalar, "a value", faults)) return std::nullopt;
+  return Text{std::string(field.value.text()), field.value.place()};
+}
+
+std::optional<uint64_t> read_number(const Field& field, uint64_t least, uint64_t most, Faults& faults) {
+  const std::string expected = format("a whole number from {} to {}", least, most);
+  if (!check_kind(field, config::YamlKind::kScalar, expected, faults)) return std::nullopt;
+  const std::optional<uint64_t> number = util::parse_number(field.value.text(), least, most);
+  if (!number) {
+    faults.error(field.value.place(),
+                 format("{} must be {}, not {}", field.label(), expected, quoted(field.value.text())));
+  }
+  return number;
+}
+
+std::optional<uint64_t> read_size(const Field& field, uint64_t least, uint64_t most, Faults& faults) {
+  constexpr std::string_view kExpected = "a size such as 4096, 64KiB or 2M";
+  if (!check_kind(field, config::YamlKind::kScalar, kExpected, faults)) return std::nullopt;
+  const std::optional<uint64_t> size = util::parse_size(field.value.text());
+  if (!size) {
+    faults.error(field.value.place(),
+                 format("{} must be {}, not {}", field.label(), kExpected, quoted(field.value.text())));
+  } else if (*size < least || *size > most) {
+    faults.error(field.value.place(),
+                 format("{} must be from {} to {}, not {}", field.label(), util::size_text(least),
+                        util::size_text(most), quoted(field.value.text())));
+    return std::nullopt;
+  }
+  return size;
+}
+
+std::optional<util::Nanoseconds> read_duration(const Field& field, Faults& faults) {
+  constexpr std::string_view kExpected = "a duration such as 500ms, 60s, 10m or 2h";
+  if (!check_kind(field, config::YamlKind::kScalar, kExpected, faults)) return std::nullopt;
+  const std::optional<util::Nanoseconds> duration = util::parse_duration(field.value.text());
+  if (!duration || duration->count() == 0) {
+    faults.error(field.value.place(), format("{} must be {}, more than 0 and at most 10 years, not {}",
+                                             field.label(), kExpected, quoted(field.value.text())));
+    return std::nullopt;
+  }
+  return duration;
+}
+
+std::optional<std::vector<Field>> read_list(const Field& field, std::string_view like, Faults& faults) {
+  const std::string expected = format("a list like {}", like);
+  if (!check_kind(field, config::YamlKind::kSequence, expected, faults)) return std::nullopt;
+  std::vector<Field> out;
+  out.reserve(field.value.size());
+  for (const YamlNode item : field.value.items()) out.push_back({field.name, item.place(), item, true});
+  if (out.empty()) {
+    faults.error(field.value.place(), field.label() + " is an empty list", format("expected {}", expected));
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<std::vector<Field>> read_map(const Field& field, Faults& faults) {
+  if (!check_kind(field, config::YamlKind::kMap, "a map", faults)) return std::nullopt;
+  std::vector<Field> out;
+  out.reserve(field.value.size());
+  std::vector<Field> merges;
+  std::unordered_set<std::string> seen;
+  for (const YamlPair pair : field.value.pairs()) {
+    if (!pair.key.is_scalar()) continue;
+    Field read{std::string(pair.key.text()), pair.key.place(), pair.value};
+    // The reader reported a second one.
+    if (!seen.insert(read.name).second) continue;
+    const bool is_merge = pair.key.is_plain() && read.name == "<<";
+    (is_merge ? merges : out).push_back(std::move(read));
+  }
+  for (const Field& from : merges) merge(from, seen, out, faults);
+  return out;
+}
+
+bool check_configuration_key(const Field& field, Faults& faults) {
+  if (is_configuration_key(field.name)) return true;
+  faults.error(field.place, quoted(field.name) + " is not a configuration key",
+               "letters, digits, _ and ., at most 128 bytes, not a digit first");
+  return false;
+}
+
+std::optional<Text> read_configuration_value(const Field& field, Faults& faults) {
+  std::optional<Text> value = read_text(field, faults);
+  if (value && value->text.size() > kMaxValueBytes) {
+    faults.error(value->place, format("the value of {} has {} bytes; at most {} are allowed",
+                                      quoted(field.name), value->text.size(), kMaxValueBytes));
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<std::vector<NamedText>> read_configuration(const Field& field, Faults& faults) {
+  const std::optional<std::vector<Field>> pairs = read_map(field, faults);
+  if (!pairs) return std::nullopt;
+  if (pairs->empty()) {
+    faults.error(field.value.place(), field.label() + " is an empty map", "expected { key: value, ... }");
+    return std::nullopt;
+  }
+  const size_t before = faults.count();
+  std::vector<NamedText> out;
+  out.reserve(pairs->size());
+  for (const Field& pair : *pairs) {
+    const bool key = check_configuration_key(pair, faults);
+    std::optional<Text> value = read_configuration_value(pair, faults);
+    if (key && value) out.push_back({{pair.name, pair.place}, std::move(*value)});
+  }
+  if (faults.count() != before) return std::nullopt;
+  return out;
+}
+
+void report_unsupported(YamlPlace place, std::string_view what, Faults& faults) {
+  faults.error(place, format("{} is not supported by this version of kc", what));
+}
+
+void report_unknown_key(const Field& field, std::string_view where, std::span<const std::string> known,
+                        Faults& faults) {
+  std::string hint = util::did_you_mean(field.name, known);
+  if (hint.empty()) hint = "known keys: " + util::listed(known, known.size());
+  faults.error(field.place, format("unknown key {} in {}", quoted(field.name), where), std::move(hint));
+}
+
+}  // namespace kc::manifest

@@ -1,0 +1,46 @@
+// The work behind `kc gc` and the automatic collection, and the walk over entries that all tools share.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "store/gc.h"
+#include "store/layout.h"
+
+namespace kc::store {
+
+/// Calls `visit(folder, name, key)` for each name in the shard that has the exact form of an entry's. Nothing
+/// is known about the file but its name.
+base::Result<void> visit_entries(
+    const Layout& layout, unsigned shard,
+    const std::function<void(int folder, const char* name, const base::Digest& key)>& visit);
+
+/// gc.lock, taken without waiting: held while the descriptor is open. No descriptor: somebody else has it.
+/// Where locks do not work it is given to everyone; collections side by side only do the same work twice.
+base::Result<base::FileDescriptor> try_collection_lock(const Layout& layout);
+
+/// How long a build may be held up at its end. Enough to scan 100,000 entries and remove most of what a
+/// build adds; what is left over is for the next collection.
+inline constexpr std::chrono::milliseconds kAutomaticTime{2000};
+
+/// With a time limit, half of it is for the scan. A scan that ends early has seen some of the shards, which
+/// are a fair sample because keys are digests: it brings them down to their share of max_size.
+base::Result<GcReport> collect_in(const Layout& layout, const GcOptions& options,
+                                  std::optional<std::chrono::milliseconds> time_limit);
+
+/// Whether a put of `entry_bytes` decides to collect, from 64 random bits: with probability
+/// entry_bytes / (limit_bytes / 32), never without a limit.
+bool draws_collection(uint64_t entry_bytes, uint64_t limit_bytes, uint64_t draw);
+
+/// What an automatic collection goes down to, the largest entry that is kept, and what a build's set should
+/// not exceed: 80 % of the limit, so that a collection makes room for more than the next put.
+inline uint64_t low_mark(uint64_t limit_bytes) {
+  return limit_bytes - limit_bytes / 5;
+}
+
+}  // namespace kc::store

@@ -1,0 +1,160 @@
+"""What the tests of whole programs share: a folder of their own, kc with a built environment, a stand-in compiler.
+
+Programs come from the environment, which CTest sets: KC_BUILD (the build folder). A test that needs the pinned
+tileiras says `not run: ...` when bootstrap has not installed it.
+"""
+
+import glob
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BUILD = pathlib.Path(os.environ["KC_BUILD"])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+KC = BUILD / "bin" / "kc"
+FAKE = BUILD / "bin" / "fake_tileiras"
+DEMO = SOURCE / "manifests" / "demo" / "kernels.yaml"
+
+TILE_IR_HEADER = b"\x7fTileIR\x00" + bytes([13, 3, 0, 0])
+
+
+def real_tileiras():
+    """Path of the pinned tileiras, or None."""
+    found = sorted(glob.glob(str(BUILD / "venv/lib/python3*/site-packages/nvidia/cu13/bin/tileiras")))
+    return found[0] if found else None
+
+
+def tile(directives=""):
+    """A source for the stand-in: the Tile IR header and what it is told to do."""
+    return TILE_IR_HEADER + b"\n" + directives.encode() + b"\n"
+
+
+class KcTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="kc-test-"))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        self.work = self.root / "work"
+        self.work.mkdir()
+        self.store = self.root / "store"
+
+    # -- the stand-in compiler ------------------------------------------------------------------------------
+
+    def install_fake(self, name="compiler", variant="1"):
+        """Installs the stand-in; the same name again replaces it by rename. Returns the program's path."""
+        folder = self.root / name
+        subprocess.run([FAKE, "--install", folder, variant], check=True)
+        return folder / "bin" / "tileiras"
+
+    def settle(self):
+        """Waits until the files made so far are old enough for their tuples to be trusted (2 s). Their change time
+        cannot be set, so there is no quicker way."""
+        time.sleep(2.1)
+
+    # -- running kc -----------------------------------------------------------------------------------------
+
+    def environment(self, **changes):
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.root / "home"),
+            "KC_STORE_DIR": str(self.store),
+            "LC_ALL": "C.UTF-8",
+            "TMPDIR": str(self.root),
+        }
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
+            if name in os.environ:
+                env[name] = os.environ[name]
+        for name, value in changes.items():
+            if value is None:
+                env.pop(name, None)
+            else:
+                env[name] = str(value)
+        return env
+
+    def kc(self, *arguments, env=None, cwd=None, expect=0, timeout=120):
+        """Runs kc and checks its exit code (None: any). Returns the finished process, output as text."""
+        done = subprocess.run(
+            [str(KC), *map(str, arguments)],
+            cwd=cwd or self.work,
+            env=env or self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+        )
+        done.out = done.stdout.decode(errors="replace")
+        done.err = done.stderr.decode(errors="replace")
+        if expect is not None:
+            self.assertEqual(
+                done.returncode, expect, f"kc {' '.join(map(str, arguments))}\n{done.out}\n{done.err}"
+            )
+        return done
+
+    def kc_json(self, *arguments, **options):
+        """Runs kc with --format=json; returns the events."""
+        done = self.kc(*arguments, "--format=json", **options)
+        return [json.loads(line) for line in done.out.splitlines()]
+
+    def summary(self, *arguments, **options):
+        return self.kc_json(*arguments, **options)[-1]
+
+    def start(self, *arguments, env=None, cwd=None):
+        return subprocess.Popen(
+            [str(KC), *map(str, arguments)],
+            cwd=cwd or self.work,
+            env=env or self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    # -- files ----------------------------------------------------------------------------------------------
+
+    def write(self, name, content):
+        path = self.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def make_units(self, count, directives="", targets="[sm_90]", folder=""):
+        """A manifest of `count` kernels k000, k001, ... with a source each; directives may use {i}."""
+        prefix = f"{folder}/" if folder else ""
+        lines = ["version: 1", "name: test", f"targets: {targets}", "kernels:"]
+        for i in range(count):
+            self.write(f"{prefix}k{i:03}.tilebc", tile(f"@entry=kernel n={i} " + directives.format(i=i)))
+            lines.append(f"  - {{ name: k{i:03}, sources: k{i:03}.tilebc, entry: kernel }}")
+        return self.write(f"{prefix}kernels.yaml", "\n".join(lines) + "\n")
+
+    def with_fake(self, **changes):
+        """An environment whose tileiras is the stand-in, installed when it is not there yet."""
+        program = self.root / "compiler" / "bin" / "tileiras"
+        if not program.exists():
+            self.install_fake()
+        return self.environment(KC_TILEIRAS=program, **changes)
+
+    def digest(self, path):
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+    def store_files(self, pattern):
+        return sorted(self.store.glob(f"v1/{pattern}"))
+
+    def assert_no_temporaries(self):
+        """Nothing half-done is left in the store, the output's folder or TMPDIR."""
+        left = [p for p in self.store_files("tmp/*") if not p.name.startswith("failed-")]
+        left += list(self.work.rglob(".*kc-*")) + list(self.root.glob("kc-*"))
+        self.assertEqual(left, [])
+
+
+def main():
+    # As a shell would start kc: whoever runs the tests may ignore these.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    unittest.main(verbosity=2)

@@ -1,0 +1,178 @@
+"""Faults that happened to users of other tools, each as a test named after its number in the project's case list."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from kc_test import KC, KcTest, main, tile
+
+
+class Cases(KcTest):
+    def test_k04_a_copied_store_serves_another_checkout_user_and_time_zone(self):
+        checkout_x = self.root / "checkout-x"
+        checkout_y = self.root / "checkout-y"
+        self.work = checkout_x
+        self.make_units(4, targets="[sm_80, sm_90]", folder="sub")
+        checkout_x = self.root / "checkout-x" / "sub"
+        self.install_fake()
+        env_a = self.with_fake(HOME=self.root / "home-a", TZ="UTC")
+        self.kc("build", env=env_a, cwd=checkout_x)
+        shutil.copytree(checkout_x, checkout_y)
+        os.unlink(checkout_y / "kernels.kcb")
+        # As a container copy leaves it: folders 0755, files 0644, new times.
+        copied = self.root / "copied-store"
+        shutil.copytree(self.store, copied, copy_function=shutil.copyfile)
+        for folder, _, files in os.walk(copied):
+            os.chmod(folder, 0o755)
+            for name in files:
+                os.chmod(os.path.join(folder, name), 0o644)
+        env_b = self.with_fake(
+            HOME=self.root / "home-b", TZ="Asia/Tokyo", LANG="C", LC_ALL="C", KC_STORE_DIR=copied
+        )
+        done = subprocess.run(
+            ["strace", "-f", "-e", "trace=execve", "-o", self.root / "execs", shutil.which("sh"), "-c",
+             f"umask 077; exec {KC} build --require-cached --format=json"],
+            cwd=checkout_y, env=env_b, capture_output=True, text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"hits":8,"compiled":0', done.stdout)
+        self.assertNotIn("tileiras", (self.root / "execs").read_text())
+        self.assertEqual(self.digest(checkout_x / "kernels.kcb"), self.digest(checkout_y / "kernels.kcb"))
+        for entry in self.store_files("e/*/*.kce"):
+            self.assertNotIn(b"checkout-x", self.entry_text(entry))
+            self.assertNotIn(b"home-a", self.entry_text(entry))
+
+    def entry_text(self, path):
+        """All bytes of an entry, compressed parts also decompressed."""
+        data = path.read_bytes()
+        at = data.find(b"\x28\xb5\x2f\xfd")
+        if at < 0:
+            return data
+        plain = subprocess.run(["zstd", "-dcq"], input=data[at:], capture_output=True).stdout
+        return data + plain
+
+    def replace_compiler_in_mid_build(self, victim):
+        """Runs 20 units of half a second; after the fifth the file `victim` of the compiler is replaced."""
+        self.make_units(20, directives="@sleep=500")
+        env = self.with_fake()
+        self.kc("build", "k000", env=env)
+        old = (self.work / "kernels.kcb").exists()
+        process = self.start("build", "-j2", env=env)
+        deadline = time.time() + 60
+        while len(self.store_files("e/*/*.kce")) < 5 and time.time() < deadline:
+            time.sleep(0.02)
+        if victim == "tileiras":
+            self.install_fake(variant="2")
+        else:
+            new = self.root / "compiler" / "bin" / "ptxas.new"
+            new.write_text((self.root / "compiler" / "bin" / victim).read_text() + "# another\n")
+            os.chmod(new, 0o755)
+            os.rename(new, self.root / "compiler" / "bin" / victim)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, out + err)
+        self.assertIn("compiler changed during the build", err)
+        self.assertEqual((self.work / "kernels.kcb").exists(), old)
+        kept = len(self.store_files("e/*/*.kce"))
+        self.assertGreaterEqual(kept, 5)
+        self.assertLess(kept, 20)
+        # What was kept is the first compiler's, under its identity: the second run compiles all anew and is right.
+        events = self.kc_json("build", "-j4", env=env)
+        self.assertEqual((events[-1]["hits"], events[-1]["compiled"]), (0, 20))
+        self.kc("store", "verify")
+        # Nothing the second compiler made lies under a key of the first, or the other way round.
+        first = self.root / "first"
+        second = self.root / "second"
+        self.kc("extract", "kernels.kcb", "--all", second)
+        self.kc("build", "-o", "clean.kcb", "-j4", "--store-mode=off", env=env)
+        self.kc("extract", "clean.kcb", "--all", first)
+        self.assertEqual(
+            subprocess.run(["diff", "-r", first, second], capture_output=True, text=True).stdout, ""
+        )
+        self.install_fake(variant="1")
+
+    def test_k07_the_compiler_is_replaced_in_mid_build(self):
+        self.replace_compiler_in_mid_build("tileiras")
+
+    def test_k07_the_assembler_beside_it_is_replaced_in_mid_build(self):
+        self.replace_compiler_in_mid_build("ptxas")
+
+    def test_k14_an_interrupted_build_keeps_what_it_finished(self):
+        for number, least in [(signal.SIGTERM, 0), (signal.SIGKILL, 2)]:
+            with self.subTest(number.name):
+                shutil.rmtree(self.store, ignore_errors=True)
+                self.make_units(24, directives="@sleep=300")
+                env = self.with_fake()
+                process = self.start("build", "-j2", env=env)
+                time.sleep(2)
+                process.send_signal(number)
+                sent = time.time()
+                out, err = process.communicate(timeout=20)
+                if number == signal.SIGTERM:
+                    self.assertLess(time.time() - sent, 1.0)
+                    self.assertEqual(process.returncode, 143, err)
+                    self.assertEqual(len(out.splitlines()), 1)
+                    self.assertRegex(out, r"24 units: \d+ compiled, 0 hits, \d+ not tried")
+                else:
+                    self.assertEqual(process.returncode, -9)
+                    time.sleep(0.5)  # the engine sees the closed socket and cleans up
+                kept = len(self.store_files("e/*/*.kce"))
+                self.assertGreater(kept, 4)
+                self.assertLess(kept, 24)
+                self.assert_no_temporaries()
+                running = subprocess.run(["pgrep", "-f", str(self.root / "compiler")], capture_output=True)
+                self.assertEqual(running.stdout, b"")
+                summary = self.summary("build", "-j4", env=env)
+                self.assertEqual(summary["hits"], kept)
+                self.assertEqual(summary["compiled"], 24 - kept)
+                self.kc("store", "verify")
+                self.assert_no_temporaries()
+                os.unlink(self.work / "kernels.kcb")
+
+    def test_a_source_saved_while_its_unit_compiles_is_compiled_again_next_time(self):
+        self.make_units(2, directives="@sleep=1000")
+        env = self.with_fake()
+        process = self.start("build", "-j2", env=env)
+        time.sleep(0.5)
+        self.write("k000.tilebc", tile("@entry=kernel n=0 saved"))
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        self.kc("extract", "kernels.kcb", "k000@sm_90", "-o", "before.cubin")
+        summary = self.summary("build", env=env)
+        self.assertEqual((summary["hits"], summary["compiled"]), (1, 1))
+        self.kc("extract", "kernels.kcb", "k000@sm_90", "-o", "after.cubin")
+        self.assertNotEqual(self.digest(self.work / "before.cubin"), self.digest(self.work / "after.cubin"))
+        # And the first bundle held the first bytes: a build of those alone gives the same code.
+        self.write("k000.tilebc", tile("@entry=kernel n=0 @sleep=1000"))
+        self.assertEqual(self.summary("build", env=env)["compiled"], 0)
+        self.kc("extract", "kernels.kcb", "k000@sm_90", "-o", "again.cubin")
+        self.assertEqual(self.digest(self.work / "before.cubin"), self.digest(self.work / "again.cubin"))
+
+    def test_two_builds_at_once_compile_each_unit_once(self):
+        self.make_units(8, directives="@sleep=200")
+        env = self.with_fake()
+        builds = [self.start("build", "-j2", "-o", f"{i}.kcb", "--format=json", env=env) for i in range(2)]
+        outs = [b.communicate(timeout=60)[0] for b in builds]
+        self.assertEqual([b.returncode for b in builds], [0, 0])
+        compiled = sum(out.count('"state":"compiled"') for out in outs)
+        self.assertEqual(compiled, 8)
+        self.assertEqual(self.digest(self.work / "0.kcb"), self.digest(self.work / "1.kcb"))
+
+    def test_signals_end_a_build_within_a_second_with_their_code(self):
+        self.make_units(6, directives="@sleep=700")
+        env = self.with_fake()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            with self.subTest(number.name):
+                process = self.start("build", "-j2", env=env)
+                time.sleep(0.4)
+                process.send_signal(number)
+                sent = time.time()
+                process.communicate(timeout=20)
+                self.assertLess(time.time() - sent, 1.0)
+                self.assertEqual(process.returncode, 128 + number)
+                self.assert_no_temporaries()
+
+
+if __name__ == "__main__":
+    main()
