@@ -59,6 +59,10 @@ Result<base::FileDescriptor> enter(int parent, const std::string& name, const st
     return base::fail_errno(ErrorKind::kEnvironment, "make directory", shown, errno);
   }
   const int fd = openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+    return base::fail_at(ErrorKind::kEnvironment, {shown},
+                         "is not a directory, or a symbolic link, which is not followed");
+  }
   if (fd < 0) return base::fail_errno(ErrorKind::kEnvironment, "open directory", shown, errno);
   return base::FileDescriptor(fd);
 }
@@ -130,21 +134,37 @@ Result<void> extract_into(bundle::Reader& reader, const Record& record, int root
   return {};
 }
 
+// Says each fault once: a damaged page or frame spoils many units in a row.
+class Faults {
+ public:
+  explicit Faults(Console& console) : console_(console) {}
+  void add(const base::Error& error) {
+    ++units_;
+    if (error.message != last_) console_.error(error);
+    last_ = error.message;
+  }
+  uint64_t units() const { return units_; }
+
+ private:
+  Console& console_;
+  std::string last_;
+  uint64_t units_ = 0;
+};
+
 // Damaged units are named and passed over; what cannot be written ends it.
 int extract_all(bundle::Reader& reader, const std::string& directory, Console& console) {
   if (const auto made = base::make_directories(directory); !made) return report_error(console, made.error());
   const auto root = base::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0, ErrorKind::kEnvironment);
   if (!root) return report_error(console, root.error());
   // In the order of the frames each is decompressed once.
-  uint64_t damaged = 0;
+  Faults faults(console);
   std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> order;  // frame, offset, record
   for (uint32_t i = 0; i < reader.record_count(); ++i) {
     const auto record = reader.record(i);
     if (record) {
       order.emplace_back(record->frame, record->frame_offset, i);
     } else {
-      console.error(record.error());
-      ++damaged;
+      faults.add(record.error());
     }
   }
   std::sort(order.begin(), order.end());
@@ -153,17 +173,18 @@ int extract_all(bundle::Reader& reader, const std::string& directory, Console& c
     const auto done = record ? extract_into(reader, *record, root->get(), directory, console)
                              : std::unexpected(record.error());
     if (done) continue;
-    console.error(done.error());
-    if (done.error().kind != ErrorKind::kFailed) return exit_code(done.error());
-    ++damaged;
+    if (done.error().kind != ErrorKind::kFailed) return report_error(console, done.error());
+    faults.add(done.error());
   }
-  const uint64_t written = reader.record_count() - damaged;
+  const uint64_t written = reader.record_count() - faults.units();
   if (console.is_json()) {
-    console.json({{"event", "summary"}, {"files", written}, {"damaged", damaged}});
+    console.json({{"event", "summary"}, {"files", written}, {"damaged", faults.units()}});
   } else {
-    console.result(format("kc: {} below {}", util::counted(written, "file"), util::escape(directory)));
+    std::string line = format("kc: {} below {}", util::counted(written, "file"), util::escape(directory));
+    if (faults.units() != 0) line += format(", {} damaged", util::counted(faults.units(), "unit"));
+    console.result(line);
   }
-  return damaged == 0 ? 0 : static_cast<int>(ErrorKind::kFailed);
+  return faults.units() == 0 ? 0 : static_cast<int>(ErrorKind::kFailed);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bundle/bundle.h"
@@ -236,7 +236,7 @@ base::Result<void> show(const BundleArguments& arguments, Console& console) {
   print_bundle(arguments.bundle, reader, summary, console);
   if (chosen.empty()) return {};
   Table table;
-  table.add({"UNIT", "TARGET", "REGISTERS", "LOCAL", "SHARED", "CODE"});
+  table.add({"UNIT", "TARGET", "REGS", "LOCAL", "SHARED", "CODE"});
   for (const uint32_t i : chosen) {
     KC_ASSIGN(const Record record, reader.record(i));
     table.add(row_of(record));

@@ -13,6 +13,11 @@
 namespace kc::cli {
 namespace {
 
+// Options that every command takes; named here once instead of in each list of options.
+constexpr std::string_view kEverywhere = R"(
+Everywhere: -C DIR, -v, -q, --color=auto|always|never, --progress=auto|plain|none,
+--format=text|json.
+)";
 constexpr std::string_view kExitCodes = R"(
 Exit codes: 0 done; 1 a unit failed, or a bundle or store is damaged; 2 usage,
 manifest or input; 3 environment (no compiler, disk full, ...); 4 a fault of kc;
@@ -62,7 +67,7 @@ Examples:
 )";
 
 std::string footer(std::string_view examples) {
-  return std::string(examples) + std::string(kExitCodes);
+  return std::string(examples) + std::string(kEverywhere) + std::string(kExitCodes);
 }
 
 // An option whose text is checked by kc's own readers, the same as those of manifest and variables.
@@ -109,21 +114,23 @@ struct Arguments {
 };
 
 void add_common(CLI::App* app, Arguments& a) {
-  app->add_option("-C", a.common.directory, "Change into this folder first")->type_name("DIR");
-  app->add_flag("-v,--verbose", a.verbose, "Say more");
-  app->add_flag("-q,--quiet", a.quiet, "Only failures");
+  const std::string hidden;  // a group without a name is not listed: kEverywhere names them
+
+  app->add_option("-C", a.common.directory, "Change into this folder first")->group(hidden);
+  app->add_flag("-v,--verbose", a.verbose, "Say more")->group(hidden);
+  app->add_flag("-q,--quiet", a.quiet, "Only failures")->group(hidden);
   app->add_option("--color", a.common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->type_name("WHEN");
+      ->group(hidden);
   app->add_option("--progress", a.common.progress, "auto, plain or none")
       ->check(CLI::IsMember({"auto", "plain", "none"}))
-      ->type_name("HOW");
+      ->group(hidden);
   app->add_option_function<std::string>(
          "--format",
          [&a](const std::string& text) { a.common.format = text == "json" ? Format::kJson : Format::kText; },
          "text or json")
       ->check(CLI::IsMember({"text", "json"}))
-      ->type_name("FORMAT");
+      ->group(hidden);
 }
 
 void add_store(CLI::App* app, StoreArguments& store, bool with_mode) {
@@ -252,7 +259,9 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   if (at != &app)
     command += " " + (at->get_parent() != &app ? at->get_parent()->get_name() + " " : "") + at->get_name();
   std::string hint;
-  if (error.get_name() == "ExtrasError" || error.get_name() == "RequiredError") {
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const bool is_required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (is_extra || is_required) {
     std::vector<std::string> known;
     for (const CLI::Option* option : at->get_options()) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
@@ -262,8 +271,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
       std::string_view word = argv[i];
       word = word.substr(0, word.find('='));
       if (std::find(known.begin(), known.end(), word) != known.end() || !util::is_valid_utf8(word)) continue;
-      if (error.get_name() == "RequiredError" && word.starts_with('-')) continue;
-      if (message.find(word) == std::string::npos && error.get_name() == "ExtrasError") continue;
+      if (is_required && word.starts_with('-')) continue;
+      if (is_extra && message.find(word) == std::string::npos) continue;
       hint = util::did_you_mean(word, known);
     }
   }
@@ -289,7 +298,7 @@ Parsed parse(int argc, char** argv) {
     parsed.text = std::string(version.what()) + "\n";
     return parsed;
   } catch (const CLI::CallForHelp&) {
-    parsed.text = deepest(&app)->help();
+    parsed.text = app.help();
     return parsed;
   } catch (const CLI::ParseError& error) {
     parsed.text = argc <= 1 ? app.help() : usage_error(app, error, argc, argv);

@@ -54,7 +54,7 @@ struct Kernel {
   base::Place place;
   Pairs metadata;
   Limits limits;
-  util::Nanoseconds timeout{};
+  util::Nanoseconds timeout{};  // its own, else that of `settings`, else kDefaultTimeout
 };
 
 struct Unit {
@@ -68,7 +68,7 @@ struct Unit {
   std::string entry;
   std::string symbol;             // empty: what the code object exports when it is one
   std::vector<uint32_t> sources;  // indices into Plan::sources, in order
-  bool is_default = false;
+  bool is_default = false;        // of `default`, or a kernel without specializations
 };
 
 struct Settings {  // of the manifest's `settings:`; unset = not written

@@ -51,7 +51,7 @@ class KcTest(unittest.TestCase):
     def install_fake(self, name="compiler", variant="1"):
         """Installs the stand-in; the same name again replaces it by rename. Returns the program's path."""
         folder = self.root / name
-        subprocess.run([FAKE, "--install", folder, variant], check=True)
+        subprocess.run([FAKE, "--install", folder, variant], check=True, stdout=subprocess.DEVNULL)
         return folder / "bin" / "tileiras"
 
     def settle(self):
@@ -127,7 +127,7 @@ class KcTest(unittest.TestCase):
     def make_units(self, count, directives="", targets="[sm_90]", folder=""):
         """A manifest of `count` kernels k000, k001, ... with a source each; directives may use {i}."""
         prefix = f"{folder}/" if folder else ""
-        lines = ["version: 1", "name: test", f"targets: {targets}", "kernels:"]
+        lines = ["version: 1", f"targets: {targets}", "kernels:"]
         for i in range(count):
             self.write(f"{prefix}k{i:03}.tilebc", tile(f"@entry=kernel n={i} " + directives.format(i=i)))
             lines.append(f"  - {{ name: k{i:03}, sources: k{i:03}.tilebc, entry: kernel }}")

@@ -1,6 +1,7 @@
 """kc build from manifest to bundle, with the stand-in compiler."""
 
 import os
+import pathlib
 import stat
 import subprocess
 
@@ -235,7 +236,7 @@ class Failures(KcTest):
         tail = done.err.splitlines()[-1]
         self.assertIn("k002@sm_90", tail)
         output = tail.split("(")[1].rstrip(")")
-        self.assertIn("no such layout", open(output).read())
+        self.assertIn("no such layout", pathlib.Path(output).read_text())
         self.write("k002.tilebc", tile("@entry=kernel mended"))
         summary = self.summary("build", env=env)
         self.assertEqual((summary["hits"], summary["compiled"]), (4, 1))

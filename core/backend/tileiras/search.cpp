@@ -166,18 +166,18 @@ base::Result<base::Digest> hash_descriptor(int fd, const std::string& path, std:
   }
 }
 
-base::Result<IdentityFile> identify(const Component& component, const KnownDigest& known) {
+// The file without opening it, when its tuple is known to belong to a digest.
+std::optional<IdentityFile> remembered(const Component& component, const KnownDigest& known) {
+  if (!known) return std::nullopt;
+  const auto tuple = base::stat_tuple(component.path);
+  if (!tuple) return std::nullopt;
+  const auto digest = known(component.path, *tuple);
+  if (!digest) return std::nullopt;
+  return IdentityFile{component.role, component.path, *tuple, *digest};
+}
+
+base::Result<IdentityFile> identify(const Component& component) {
   IdentityFile out{component.role, component.path, {}, {}};
-  if (known) {
-    const auto tuple = base::stat_tuple(component.path);
-    if (tuple) {
-      if (const auto digest = known(component.path, *tuple)) {
-        out.tuple = *tuple;
-        out.digest = *digest;
-        return out;
-      }
-    }
-  }
   KC_ASSIGN(const base::FileDescriptor fd,
             base::open_at(AT_FDCWD, component.path, O_RDONLY, 0, base::ErrorKind::kEnvironment));
   struct stat before {};
@@ -214,11 +214,20 @@ base::Result<Compiler> identify_all(const std::string& path, const KnownDigest& 
   out.program = *program;
   const std::vector<Component> components = components_of(*program);
   out.files.resize(components.size());
-  std::vector<std::optional<base::Error>> errors(components.size());
-  base::parallel_for(components.size(), kHashThreads, [&](size_t i) {
-    auto file = identify(components[i], known);
-    if (file) {
+  // An unchanged build knows them all, and then not even a thread is started.
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < components.size(); ++i) {
+    if (auto file = remembered(components[i], known)) {
       out.files[i] = std::move(*file);
+    } else {
+      unknown.push_back(i);
+    }
+  }
+  std::vector<std::optional<base::Error>> errors(unknown.size());
+  base::parallel_for(unknown.size(), kHashThreads, [&](size_t i) {
+    auto file = identify(components[unknown[i]]);
+    if (file) {
+      out.files[unknown[i]] = std::move(*file);
     } else {
       errors[i] = std::move(file).error();
     }

@@ -505,4 +505,15 @@ TEST_CASE("a document with many faults gives each of them in order of place") {
         }));
 }
 
+TEST_CASE("errors of one line are in order of column whatever step found them") {
+  const Project project;
+  CHECK(joined(project.errors("version: 1\nkernels:\n"
+                              "  - { name: k, sources: x.loom, timeout: never, targets: [sm_90] }\n")) ==
+        joined(Lines{
+            "3:25: the source \"x.loom\" does not exist (did you mean \"a.loom\"?)",
+            "3:42: \"timeout\" must be a duration such as 500ms, 60s, 10m or 2h, more than 0 and at most "
+            "10 years, not \"never\"",
+            "3:59: \"sm_90\" is a target of NVIDIA, and loom compiles for AMD"}));
+}
+
 }  // namespace
