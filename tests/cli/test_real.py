@@ -58,7 +58,7 @@ class Real(KcTest):
             TILEIR_DUMP="1", LLVM_OVERRIDE_PRODUCER="x", KC_STORE_DIR=self.root / "store2",
         )
         summary = self.summary("build", "-f", DEMO, "-o", "foreign.kcb", "vec_add", env=env)
-        self.assertEqual(summary["compiled"], 16)
+        self.assertEqual(summary["compiled"], 32)
         self.assertEqual(self.digest(self.work / "plain.kcb"), self.digest(self.work / "foreign.kcb"))
 
     def test_broken_bytecode_names_the_unit_and_what_the_compiler_said(self):
