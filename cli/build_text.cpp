@@ -1,5 +1,7 @@
 #include "cli/build_text.h"
 
+#include <cmath>
+
 #include "util/text.h"
 
 namespace kc::cli {
@@ -33,11 +35,15 @@ std::string facts_text(const build::UnitResult& result) {
 }  // namespace
 
 void BuildText::progress(const build::Progress& p) {
-  std::string text =
-      format("[{}/{}] {} running, {}", p.done, p.units, p.running, util::counted(p.hits, "hit"));
-  if (p.failed != 0) text += format(", {} failed", p.failed);
-  if (p.seconds_left) text += format(", about {} left", util::duration_text(*p.seconds_left));
-  console_.status(text);
+  // What matters most comes first: a narrow terminal loses the end.
+  std::vector<std::string> parts{format("[{}/{}]", p.done, p.units)};
+  if (p.failed != 0) parts.push_back(format("{} failed", p.failed));
+  parts.push_back(format("{} running", p.running));
+  if (p.hits != 0) parts.push_back(util::counted(p.hits, "hit"));
+  if (p.seconds_left && *p.seconds_left >= 1) {
+    parts.push_back(format("about {} left", util::duration_text(std::round(*p.seconds_left))));
+  }
+  console_.status(parts);
 }
 
 void BuildText::failed(const manifest::Plan& /*plan*/, const manifest::Unit& unit,
@@ -46,7 +52,9 @@ void BuildText::failed(const manifest::Plan& /*plan*/, const manifest::Unit& uni
   error.message = unit.name + ": " + error.message;
   const artifact::Diagnostic* first = first_error(result.diagnostics);
   console_.error(error);
-  if (first != nullptr) console_.block(diagnostic_text(*first));
+  // The message may be the first error already; its place is then all that there is to add.
+  const bool is_new = first != nullptr && (!first->file.empty() || !error.message.ends_with(first->message));
+  if (is_new) console_.block(diagnostic_text(*first));
   size_t others = 0;
   for (const artifact::Diagnostic& diagnostic : result.diagnostics) {
     if (&diagnostic == first) continue;
@@ -109,9 +117,9 @@ void BuildText::unit(const manifest::Plan& /*plan*/, const manifest::Unit& unit,
 
 void BuildText::repeat_failures() {
   if (failures_.empty()) return;
-  console_.block(format("failed: {}", util::counted(failed_, "unit")));
-  for (const std::string& name : failures_) console_.block("  " + name);
-  if (failed_ > failures_.size()) console_.block(format("  and {} more", failed_ - failures_.size()));
+  console_.note(format("failed: {}", util::counted(failed_, "unit")));
+  for (const std::string& name : failures_) console_.block(name);
+  if (failed_ > failures_.size()) console_.block(format("and {} more", failed_ - failures_.size()));
 }
 
 void BuildText::summary(const build::Summary& s) {
@@ -144,7 +152,9 @@ void BuildText::summary(const build::Summary& s) {
       text += output + " is unchanged";
       break;
     case build::OutputState::kNone:
-      text += s.failed + s.not_tried != 0 ? "no bundle was written" : "nothing is packed without -o";
+      text += s.interrupted ? "interrupted; what was compiled is kept"
+              : s.packs     ? "no bundle was written"
+                            : "nothing is packed without -o";
       break;
   }
   if (s.partial) text += " (partial)";

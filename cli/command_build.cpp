@@ -47,9 +47,8 @@ int run(const Common& common, const BuildArguments& arguments, Console& console,
   }
   what.results = !console.is_json();
   BuildText text(console, what);
-  bool stdout_works = true;
   report::JsonLines json(
-      kind, [&](const util::Json& object) { stdout_works = console.json(object) && stdout_works; }, text);
+      kind, [&](const util::Json& object) { console.json(object); }, text);
   build::Listener& listener = console.is_json() ? static_cast<build::Listener&>(json) : text;
   const int code = kind == report::JsonLines::Kind::kPlan ? build::plan(*options, listener)
                                                           : build::build(*options, listener, signals);

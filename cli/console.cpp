@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 
 #include "util/text.h"
@@ -15,12 +17,11 @@ constexpr auto kRedrawEvery = std::chrono::milliseconds(50);  // 20 times a seco
 constexpr auto kPlainEvery = std::chrono::seconds(10);
 constexpr size_t kLeastStatusWidth = 20;
 
-unsigned terminal_width(int fd, const config::Environment& environment) {
+// `columns` is the user's word ($COLUMNS) and wins.
+unsigned terminal_width(int fd, const std::optional<std::string>& columns) {
   if (isatty(fd) == 0) return 0;
-  if (environment.columns) {
-    if (const auto columns = util::parse_number(*environment.columns, 1, 10'000)) {
-      return static_cast<unsigned>(*columns);
-    }
+  if (columns) {
+    if (const auto number = util::parse_number(*columns, 1, 10'000)) return static_cast<unsigned>(*number);
   }
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
@@ -60,12 +61,16 @@ std::string painted(bool color, Console::Style style, std::string_view text) {
   return util::format("{}{}\x1b[0m", code_of(style), text);
 }
 
-// Cut in the middle, since the beginning says what and the end says which.
-std::string elided(std::string_view text, size_t width) {
-  if (text.size() <= width) return std::string(text);
-  const size_t head = (width - 3) / 2;
-  const size_t tail = width - 3 - head;
-  return util::format("{}...{}", text.substr(0, head), text.substr(text.size() - tail));
+// As many parts as fit into `width` columns, at least the first.
+std::string fitting(std::span<const std::string> parts, size_t width) {
+  std::string out;
+  for (const std::string& part : parts) {
+    const std::string_view separator = out.empty() ? "" : out.ends_with(']') ? " " : ", ";
+    if (!out.empty() && out.size() + separator.size() + part.size() > width) break;
+    out += separator;
+    out += part;
+  }
+  return out;
 }
 
 }  // namespace
@@ -75,10 +80,11 @@ Console::Console(const Common& common)
       verbosity_(common.verbosity),
       color_out_(wants_color(common, STDOUT_FILENO)),
       color_err_(wants_color(common, STDERR_FILENO)),
-      out_width_(terminal_width(STDOUT_FILENO, common.environment)) {
-  err_width_ = terminal_width(STDERR_FILENO, common.environment);
+      out_width_(terminal_width(STDOUT_FILENO, common.environment.columns)),
+      columns_(common.environment.columns) {
   const bool shows = common.progress != "none" && verbosity_ >= 0;
-  live_ = shows && common.progress == "auto" && err_width_ >= kLeastStatusWidth &&
+  live_ = shows && common.progress == "auto" &&
+          terminal_width(STDERR_FILENO, columns_) >= kLeastStatusWidth &&
           common.environment.term.value_or("dumb") != "dumb";
   plain_ = shows && !live_;
   last_status_ = util::Clock::now();
@@ -90,10 +96,13 @@ Console::~Console() {
 
 bool Console::result(std::string_view text) {
   clear_status();
-  if (out_failed_) return false;
-  out_failed_ = std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-                std::fputc('\n', stdout) == EOF || std::fflush(stdout) != 0;
-  return !out_failed_;
+  if (output_error_ != 0) return false;
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fputc('\n', stdout) == EOF ||
+      std::fflush(stdout) != 0) {
+    output_error_ = errno != 0 ? errno : EIO;
+  }
+  return output_error_ == 0;
 }
 
 bool Console::json(const util::Json& object) {
@@ -135,16 +144,18 @@ void Console::block(std::string_view text) {
   }
 }
 
-void Console::status(std::string_view text) {
+void Console::status(std::span<const std::string> parts) {
   const auto now = util::Clock::now();
   if (live_) {
     if (status_shown_ && now - last_status_ < kRedrawEvery) return;
-    const std::string out = util::format("\r\x1b[K{}", elided(text, err_width_ - 1));
+    // Asked each time: a terminal may be resized while a build runs.
+    const unsigned width = terminal_width(STDERR_FILENO, columns_);
+    const std::string out = util::format("\r\x1b[K{}", fitting(parts, width - 1));
     std::fwrite(out.data(), 1, out.size(), stderr);
     status_shown_ = true;
   } else if (plain_) {
     if (now - last_status_ < kPlainEvery) return;
-    line("", Style::kPlain, text);
+    line("", Style::kPlain, fitting(parts, SIZE_MAX));
   } else {
     return;
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,11 +37,13 @@ class Console {
   /// A block of untrusted text on stderr, indented (a compiler's output).
   void block(std::string_view text);
 
-  /// Shows or replaces the status line (`text` in one line, cut in the middle to the width); at most 20 times
-  /// a second on a terminal, otherwise a plain line every 10 s at most.
-  void status(std::string_view text);
+  /// Shows or replaces the status line, as many of `parts` as fit from the first on; at most 20 times a
+  /// second on a terminal, otherwise a plain line every 10 s at most.
+  void status(std::span<const std::string> parts);
   void clear_status();
 
+  /// Why stdout could not be written, 0 when all went well.
+  int output_error() const { return output_error_; }
   bool is_json() const { return json_; }
   int verbosity() const { return verbosity_; }
   /// Columns of stdout's terminal, 0 when it is none.
@@ -58,9 +62,9 @@ class Console {
   bool live_ = false;   // stderr is a terminal that is redrawn
   bool plain_ = false;  // plain progress lines
   bool status_shown_ = false;
-  bool out_failed_ = false;
+  int output_error_ = 0;  // errno of the first write to stdout that failed
   unsigned out_width_ = 0;
-  unsigned err_width_ = 80;
+  std::optional<std::string> columns_;
   util::Clock::time_point last_status_{};
 };
 

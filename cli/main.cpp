@@ -1,5 +1,7 @@
 // kc: ahead-of-time GPU kernel bundles. Options are parsed in options.cpp; each command has a file of its
 // own.
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +11,10 @@
 #include "cli/options.h"
 
 int main(int argc, char** argv) {
+  // A caller may have closed descriptors 0 to 2; a file of kc's own must not get their numbers and its
+  // messages.
+  for (int fd = 0; fd >= 0 && fd <= 2;) fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write() that kc can explain
   kc::cli::Parsed parsed = kc::cli::parse(argc, argv);
   if (!parsed.command) {
     std::fputs(parsed.text.c_str(), parsed.code == 0 ? stdout : stderr);
@@ -27,5 +33,10 @@ int main(int argc, char** argv) {
     console.error(error.error());
     return kc::cli::exit_code(error.error());
   }
-  return parsed.command(parsed.common, console);
+  const int code = parsed.command(parsed.common, console);
+  if (code != 0 || console.output_error() == 0) return code;
+  const auto error =
+      kc::base::fail_errno(kc::base::ErrorKind::kEnvironment, "write to", "stdout", console.output_error());
+  console.error(error.error());
+  return kc::cli::exit_code(error.error());
 }

@@ -230,6 +230,7 @@ std::vector<std::pair<CLI::App*, Run>> add_commands(CLI::App& app, Arguments& a)
 
   CLI::App* store = app.add_subcommand("store", "stats, path, verify: look after the store");
   store->require_subcommand(1);
+  add_common(store, a);
   store->footer(footer(kStoreFooter));
   add_store(add(store, "stats", "Entries, bytes, hits and misses", kStoreFooter,
                 [&a](const Common& c, Console& out) { return command_store_stats(c, a.store, out); }),
@@ -290,6 +291,7 @@ Parsed parse(int argc, char** argv) {
   app.set_version_flag("--version", util::format("kc {}", engine::build_id()));
   app.footer(footer(kMainFooter));
   app.require_subcommand(1);
+  add_common(&app, *arguments);
   const auto commands = add_commands(app, *arguments);
   Parsed parsed;
   try {

@@ -43,7 +43,10 @@ struct CompileOutcome {
   artifact::Artifact artifact;  // code and facts only when kCompiled; diagnostics always
   std::string message;          // why it is not kCompiled, one sentence
   std::string hint;             // what to do, may be empty
-  std::string output;           // all that the compiler printed
+  // The compiler gave this answer itself, so the same request would get it again: it was not killed, nor out
+  // of time.
+  bool is_own_answer = false;
+  std::string output;  // all that the compiler printed
   double seconds = 0;
   uint64_t peak_bytes = 0;
 };

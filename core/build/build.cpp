@@ -100,7 +100,8 @@ class Build {
  private:
   bool is_unchanged();
   Result<std::string> choose_output(const manifest::Plan& plan) const;
-  void finish_units();
+  void count_units();
+  void tell_units();
   int fail(const Error& error);
   int exit_code() const;
   void list_missing();
@@ -135,7 +136,8 @@ bool Build::is_unchanged() {
   if (!bytes) return false;
   std::optional<State> state = decode_state(*bytes, false);
   if (!state) return false;
-  if (state->build_id == engine::build_id() && !options_.dry_run) {
+  // A dry run and --require-cached ask about the units, not about the output.
+  if (state->build_id == engine::build_id() && !options_.dry_run && !options_.require_cached) {
     Freshness freshness = check_state(*state, options_.search, started_ns_);
     if (freshness != Freshness::kChanged) {
       const int64_t now_s = started_ns_ / 1'000'000'000;
@@ -177,6 +179,9 @@ Result<std::string> Build::choose_output(const manifest::Plan& plan) const {
     return base::fail_at(ErrorKind::kInput, {output}, "is a directory; the output is a .kcb file",
                          "name another with -o");
   }
+  if (!S_ISREG(status.st_mode)) {
+    return base::fail_at(ErrorKind::kInput, {output}, "is not a regular file", "name another with -o");
+  }
   if (!options_.output && !bundle::looks_like_bundle(output)) {
     return base::fail_at(ErrorKind::kInput, {output}, "exists and is no bundle, so it is not replaced",
                          "remove it, or name it with -o");
@@ -191,8 +196,8 @@ void Build::list_missing() {
   }
 }
 
-// After the passes: every unit is told in plan order, what was not tried is marked.
-void Build::finish_units() {
+// After the last compile: what became of the units is counted, what was not tried is marked.
+void Build::count_units() {
   summary_.units = work_->prepared.units.size();
   for (size_t i = 0; i < work_->prepared.units.size(); ++i) {
     UnitResult& result = work_->results[i];
@@ -216,7 +221,13 @@ void Build::finish_units() {
     for (const artifact::Diagnostic& diagnostic : result.diagnostics) {
       if (diagnostic.severity == artifact::Severity::kWarning) ++summary_.warnings;
     }
-    listener_.unit(work_->prepared.plan, work_->prepared.unit(i), result);
+  }
+}
+
+// Last, so that a reader that goes away (`| head`) costs nobody the bundle.
+void Build::tell_units() {
+  for (size_t i = 0; i < work_->prepared.units.size(); ++i) {
+    listener_.unit(work_->prepared.plan, work_->prepared.unit(i), work_->results[i]);
   }
 }
 
@@ -358,39 +369,39 @@ int Build::run() {
     }
   }
   if (work_->stopped) listener_.error(*work_->stopped);
-  finish_units();
+  count_units();
   if (code == 0) code = options_.dry_run && summary_.failed == 0 ? 0 : exit_code();
-  if (const auto signal = signals_.pending()) {
-    save_state({}, {});
-    return finish(128 + *signal);
-  }
 
   // 6. One bundle of all of it, or the old one stays.
   base::FileTuple tuple;
   std::string recorded;
   const bool partial = code == code_of(ErrorKind::kFailed) && options_.allow_partial &&
                        !options_.require_cached && summary_.hits + summary_.compiled != 0;
-  if (packs && (code == 0 || partial)) {
+  summary_.packs = packs;
+  if (packs && (code == 0 || partial) && !work_->interrupted()) {
     auto packed = pack(*work_, *output, partial);
-    if (const auto signal = signals_.pending()) {
-      save_state({}, {});
-      return finish(128 + *signal);
-    }
-    if (!packed) {
-      code = fail(packed.error());
-    } else {
-      summary_.output = *output;
+    if (packed) {
       summary_.output_state = packed->state;
+      if (packed->state != OutputState::kNone) summary_.output = *output;
       summary_.partial = partial;
       summary_.subset = options_.narrowed();
       if (code == 0) {
-        recorded = *output;
+        recorded = summary_.output;
         tuple = packed->tuple;
       }
+    } else if (!work_->interrupted()) {
+      code = fail(packed.error());
     }
   }
-  // 7. What the next build wants to know.
+  const std::optional<int> signal = signals_.pending();
+  if (signal && summary_.output_state == OutputState::kNone) {
+    summary_.interrupted = true;
+    code = 128 + *signal;
+  }
+
+  // 7. What the next build wants to know, then what this one did.
   if (!options_.dry_run) save_state(recorded, tuple);
+  tell_units();
   return finish(code);
 }
 

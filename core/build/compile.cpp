@@ -30,7 +30,8 @@ constexpr int64_t kPollMostMs = 50;
 constexpr auto kTick = std::chrono::seconds(1);
 
 struct Waiting {
-  uint32_t unit = 0;  // index into prepared.units: the first of its key
+  uint32_t unit = 0;               // index into prepared.units: the first of its key
+  std::optional<double> expected;  // seconds, from an earlier build
   std::optional<Clock::time_point> busy_since;
   Clock::time_point not_before{};
 };
@@ -51,6 +52,7 @@ class Misses {
   void put(const base::Digest& key, uint32_t index, const engine::Done& done);
   void failed(uint32_t index, const engine::Done& done);
   void stop(Error error);
+  void stop_after_failures();
   void tell_progress();
   engine::Job job_of(const Waiting& waiting) const;
 
@@ -60,6 +62,9 @@ class Misses {
   std::map<uint32_t, Waiting> running_;
   std::unique_ptr<engine::Supervisor> engine_;
   std::unordered_map<std::string, const UnitMemory*> memory_;
+  // Over the units that have not ended, those whose time is known.
+  double known_seconds_ = 0;
+  size_t known_count_ = 0;
   uint64_t keep_going_ = 0;
   unsigned slots_ = 1;
   std::minstd_rand random_{static_cast<uint32_t>(base::random_u64())};
@@ -80,7 +85,12 @@ void Misses::queue_misses() {
                           ? std::optional(found->second->seconds)
                           : std::nullopt);
   }
-  for (const uint32_t at : engine::longest_first(seconds)) queue_.push_back({units[at], {}, {}});
+  for (const uint32_t at : engine::longest_first(seconds)) {
+    queue_.push_back({units[at], seconds[at], {}, {}});
+    if (!seconds[at]) continue;
+    known_seconds_ += *seconds[at];
+    ++known_count_;
+  }
 }
 
 unsigned Misses::choose_slots() {
@@ -116,7 +126,14 @@ Result<void> Misses::start_engine() {
     folder = path;
   }
   spec.setup.work_folder = std::move(*folder);
-  KC_ASSIGN(engine_, engine::Supervisor::start(spec));
+  auto started = engine::Supervisor::start(spec);
+  if (!started) {
+    static_cast<void>(base::remove_tree(spec.setup.work_folder));
+    Error error = started.error();
+    if (error.hint.empty()) error.hint = "kc and kc-engine belong together: install both again";
+    return std::unexpected(std::move(error));
+  }
+  engine_ = std::move(*started);
   return {};
 }
 
@@ -211,12 +228,13 @@ void Misses::failed(uint32_t index, const engine::Done& done) {
     details.output_path = work_.store->keep_output(key, base::as_bytes(done.output));
   }
   reject(work_, key, error, details);
-  if (keep_going_ != 0 && work_.progress.failed >= keep_going_) {
-    stop({ErrorKind::kFailed,
-          util::format("stopped after {}", util::counted(work_.progress.failed, "failure")),
-          {},
-          {}});
-  }
+}
+
+// Failures of all kinds count: compilers' and limits'.
+void Misses::stop_after_failures() {
+  if (keep_going_ == 0 || work_.progress.failed < keep_going_) return;
+  stop({ErrorKind::kFailed,
+        util::format("stopped after {}", util::counted(work_.progress.failed, "failure"))});
 }
 
 Result<void> Misses::ended(engine::Done done) {
@@ -226,6 +244,10 @@ Result<void> Misses::ended(engine::Done done) {
   }
   Waiting waiting = found->second;
   running_.erase(found);
+  if (waiting.expected && done.state != JobState::kBusy) {
+    known_seconds_ -= *waiting.expected;
+    --known_count_;
+  }
   const base::Digest key = work_.prepared.units[waiting.unit].key;
   switch (done.state) {
     case JobState::kCompiled: {
@@ -258,6 +280,7 @@ Result<void> Misses::ended(engine::Done done) {
             done.hint});
       break;
   }
+  stop_after_failures();
   return {};
 }
 
@@ -265,21 +288,11 @@ void Misses::tell_progress() {
   Progress& progress = work_.progress;
   progress.running = running_.size();
   progress.seconds_left.reset();
-  double known = 0;
-  size_t count = 0;
   const size_t left = queue_.size() + busy_.size() + running_.size();
-  const auto add = [&](uint32_t unit) {
-    const auto found = memory_.find(work_.prepared.unit(unit).name);
-    if (found == memory_.end()) return;
-    known += found->second->seconds;
-    ++count;
-  };
-  for (const Waiting& waiting : queue_) add(waiting.unit);
-  for (const Waiting& waiting : busy_) add(waiting.unit);
-  for (const auto& [unit, waiting] : running_) add(unit);
   // An estimate from half of the units is shown; from fewer it would mislead.
-  if (count * 2 >= left && count > 0) {
-    progress.seconds_left = known / static_cast<double>(count) * static_cast<double>(left) / slots_;
+  if (known_count_ * 2 >= left && known_count_ > 0) {
+    progress.seconds_left =
+        known_seconds_ / static_cast<double>(known_count_) * static_cast<double>(left) / slots_;
   }
   work_.listener.progress(progress);
 }
@@ -288,7 +301,8 @@ Result<void> Misses::run() {
   queue_misses();
   if (queue_.empty()) return {};
   keep_going_ = work_.options.keep_going.value_or(work_.prepared.plan.settings.keep_going.value_or(0));
-  if (keep_going_ != 0 && work_.progress.failed >= keep_going_) return {};
+  stop_after_failures();
+  if (work_.stopped || work_.interrupted()) return {};
   KC_TRY(start_engine());
   while (!running_.empty() || ((!queue_.empty() || !busy_.empty()) && !work_.stopped)) {
     if (work_.interrupted()) return {};
@@ -296,6 +310,7 @@ Result<void> Misses::run() {
     tell_progress();
     auto heard = engine_->wait(time_to_wait(), work_.signals.descriptor());
     if (!heard) {
+      if (work_.interrupted()) return {};  // whoever ended this build may have ended its engine too
       Error error = heard.error();
       if (!running_.empty()) {
         std::vector<std::string> names;

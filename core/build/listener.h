@@ -50,6 +50,8 @@ struct Summary {
   double seconds = 0;
   std::string output;  // empty when nothing is packed
   OutputState output_state = OutputState::kNone;
+  bool packs = false;          // a bundle was to be made
+  bool interrupted = false;    // a signal ended it: what was compiled is kept
   bool nothing_to_do = false;  // the recorded state held: nothing was read
   bool subset = false, partial = false;
 };

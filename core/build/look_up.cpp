@@ -13,6 +13,18 @@ namespace {
 // are.
 constexpr size_t kBatch = 64;
 
+// Sources that no unit needs any more: only those of misses travel to the engine.
+void release_sources(Work& work) {
+  std::vector<bool> needed(work.prepared.sources.size());
+  for (size_t i = 0; i < work.prepared.units.size(); ++i) {
+    if (work.results[i].state != UnitState::kPending) continue;
+    for (const uint32_t source : work.prepared.unit(i).sources) needed[source] = true;
+  }
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (!needed[i]) work.prepared.sources[i].bytes = {};
+  }
+}
+
 }  // namespace
 
 base::Result<void> look_up(Work& work) {
@@ -43,6 +55,7 @@ base::Result<void> look_up(Work& work) {
           accept(work, keys[start + i], entry.artifact, {UnitState::kHit, entry.seconds, entry.peak_bytes}));
     }
   }
+  release_sources(work);
   return {};
 }
 

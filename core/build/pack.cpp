@@ -1,5 +1,8 @@
 // Pass: the spool becomes a bundle, and the bundle gets its name only when its bytes are new.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "base/atomic_file.h"
 #include "build/work.h"
@@ -43,24 +46,27 @@ bundle::Record record_of(const Work& work, size_t index) {
   record.content_key = result.key;
   record.facts = result.facts;
   record.metadata = kernel.metadata;
+  record.artifact_size = work.places[index].size;
+  record.artifact_digest = work.places[index].digest;
   return record;
 }
 
-// Whether the file `path` holds exactly the bytes of `fd`. An unreadable one does not.
-bool same_bytes(int fd, const std::string& path) {
+// The tuple of the file `path` if it holds exactly the bytes of `fd`. It is taken before the bytes are
+// compared, of the descriptor that is compared: another build may put another bundle there at any moment.
+std::optional<base::FileTuple> same_bytes(int fd, const std::string& path) {
   struct stat made;
   auto existing = base::open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
   struct stat there;
-  if (!existing || fstat(fd, &made) != 0 || fstat(existing->get(), &there) != 0) return false;
-  if (!S_ISREG(there.st_mode) || made.st_size != there.st_size) return false;
+  if (!existing || fstat(fd, &made) != 0 || fstat(existing->get(), &there) != 0) return {};
+  if (!S_ISREG(there.st_mode) || made.st_size != there.st_size) return {};
   const auto size = static_cast<uint64_t>(made.st_size);
   for (uint64_t at = 0; at < size; at += kCompareChunk) {
     const size_t count = std::min<uint64_t>(kCompareChunk, size - at);
     const auto a = base::pread_exact(fd, at, count, path);
     const auto b = base::pread_exact(existing->get(), at, count, path);
-    if (!a || !b || *a != *b) return false;
+    if (!a || !b || *a != *b) return {};
   }
-  return true;
+  return base::tuple_of(there);
 }
 
 }  // namespace
@@ -88,18 +94,24 @@ Result<Packed> pack(Work& work, const std::string& output, bool partial) {
 
   KC_ASSIGN(base::AtomicFile file, base::AtomicFile::create(AT_FDCWD, output, 0666));
   const auto artifact = [&](size_t index) -> Result<base::Bytes> {
+    if (work.interrupted()) return base::fail(base::ErrorKind::kFailed, "interrupted");
     return work.spool->read(work.places[units[index]]);
   };
   KC_TRY(bundle::write_bundle(file.descriptor(), info, std::move(records), artifact, options));
   Packed packed;
-  if (same_bytes(file.descriptor(), output)) {
+  if (const auto there = same_bytes(file.descriptor(), output)) {
     packed.state = OutputState::kUnchanged;
-  } else {
-    if (work.interrupted()) return packed;  // the caller looks at the signal first
-    KC_TRY(file.commit(base::Sync::kFull));
-    packed.state = OutputState::kWritten;
+    packed.tuple = *there;
+    return packed;
   }
-  KC_ASSIGN(packed.tuple, base::stat_tuple(output));
+  if (work.interrupted()) return packed;  // the caller looks at the signal first
+  KC_TRY(file.commit(base::Sync::kFull));
+  packed.state = OutputState::kWritten;
+  struct stat written;
+  if (fstat(file.descriptor(), &written) != 0) {
+    return base::fail_errno(base::ErrorKind::kEnvironment, "stat", output, errno);
+  }
+  packed.tuple = base::tuple_of(written);
   return packed;
 }
 

@@ -74,8 +74,11 @@ bool mark_named(const manifest::Plan& plan, const std::string& pattern, std::vec
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const manifest::Unit& unit = plan.units[i];
     const std::string& kernel = plan.kernels[unit.kernel].name;
+    // A name without `@target` stands for all its targets.
+    const bool without_target = unit.name.size() > pattern.size() && unit.name.starts_with(pattern) &&
+                                unit.name[pattern.size()] == '@';
     const bool matches =
-        pattern == unit.name || pattern == kernel ||
+        without_target || pattern == unit.name || pattern == kernel ||
         (glob && (util::glob_match(pattern, unit.name) || util::glob_match(pattern, kernel)));
     if (matches) chosen[i] = any = true;
   }
@@ -162,8 +165,7 @@ void look_at_sources(Prepared& prepared) {
     const std::string& backend = prepared.kernel(i).backend;
     ChosenUnit& chosen = prepared.units[i];
     const manifest::Unit& unit = prepared.unit(i);
-    std::vector<std::string> all;
-    bool complete = true;
+    std::vector<const std::vector<std::string>*> lists;
     for (const uint32_t source : unit.sources) {
       const auto [at, added] = looks.try_emplace({backend, source});
       if (added) {
@@ -175,14 +177,20 @@ void look_at_sources(Prepared& prepared) {
           at->second.entries = std::move(*entries);
         }
       }
-      if (at->second.refused && !chosen.refused) chosen.refused = at->second.refused;
-      if (at->second.entries) {
-        all.insert(all.end(), at->second.entries->begin(), at->second.entries->end());
-      } else {
-        complete = false;
+      if (at->second.refused && !chosen.refused) {
+        chosen.refused = at->second.refused;
+        chosen.refused->kind = ErrorKind::kFailed;  // its content is at fault, not that it cannot be read
       }
+      if (at->second.entries) lists.push_back(&*at->second.entries);
     }
-    if (!chosen.refused && complete && std::find(all.begin(), all.end(), unit.entry) == all.end()) {
+    // A source whose entries cannot be read without the compiler may hold any.
+    if (chosen.refused || lists.size() != unit.sources.size()) continue;
+    const bool is_there = std::any_of(lists.begin(), lists.end(), [&](const std::vector<std::string>* list) {
+      return std::find(list->begin(), list->end(), unit.entry) != list->end();
+    });
+    if (!is_there) {
+      std::vector<std::string> all;
+      for (const std::vector<std::string>* list : lists) all.insert(all.end(), list->begin(), list->end());
       const std::string& source = prepared.plan.sources[unit.sources.front()].identifier;
       std::string hint = util::did_you_mean(unit.entry, all);
       chosen.refused = Error{ErrorKind::kFailed,
@@ -190,7 +198,6 @@ void look_at_sources(Prepared& prepared) {
                                           unit.entry, all.empty() ? "none" : util::escape(util::listed(all))),
                              prepared.kernel(i).place, std::move(hint)};
     }
-    if (chosen.refused) chosen.refused->kind = ErrorKind::kFailed;
   }
 }
 

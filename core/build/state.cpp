@@ -35,12 +35,6 @@ bool input_holds(InputMemory& input, int64_t recorded_ns, bool& read_again) {
 
 }  // namespace
 
-const InputMemory* State::find_input(const std::string& path) const {
-  const auto found = std::find_if(inputs.begin(), inputs.end(),
-                                  [&](const InputMemory& input) { return input.path == path; });
-  return found == inputs.end() ? nullptr : &*found;
-}
-
 base::Digest state_id(const Options& options, const std::string& manifest, const std::string& output) {
   base::KeyHasher hasher(std::string_view{"kc-state-v1\0", 12});
   hasher.field(1, manifest);

@@ -38,8 +38,6 @@ struct State {
   base::FileTuple output_tuple;
   uint64_t unit_count = 0;
   std::vector<UnitMemory> units;
-
-  const InputMemory* find_input(const std::string& path) const;
 };
 
 /// Names the state of a build: the manifest, the output, and every flag that changes what is built.

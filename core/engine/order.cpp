@@ -53,8 +53,9 @@ Slots choose_slots(const SlotLimits& limits) {
   }
   if (limits.processes_left)
     at_most(*limits.processes_left / kProcessesEach, "the process limit leaves room");
-  if (limits.open_files > kFilesReserved) {
-    at_most((limits.open_files - kFilesReserved) / kFilesEach, "the open-file limit leaves room");
+  if (limits.open_files != 0) {
+    at_most((limits.open_files - std::min(limits.open_files, kFilesReserved)) / kFilesEach,
+            "the open-file limit leaves room");
   }
   return slots;
 }

@@ -78,7 +78,7 @@ Result<void> Supervisor::greet(const Setup& setup) {
                          greeting != nullptr ? util::escape(greeting->build_id) : "unknown", build_id()),
             "install both programs again");
       }
-      return send(peer_.socket.get(), setup);
+      return tell(setup);
     }
     pollfd waiting{peer_.socket.get(), POLLIN, 0};
     const int ready = ::poll(&waiting, 1, milliseconds(deadline - util::Clock::now()));
@@ -88,8 +88,15 @@ Result<void> Supervisor::greet(const Setup& setup) {
   }
 }
 
+// Of an engine that is gone, how it ended says more than that nothing can be written to it.
+Result<void> Supervisor::tell(const Message& message) {
+  auto sent = send(peer_.socket.get(), message);
+  if (!sent && sent.error().sys_errno != 0) return std::unexpected(death("closed its connection"));
+  return sent;
+}
+
 Result<void> Supervisor::submit(const Job& job) {
-  return send(peer_.socket.get(), job);
+  return tell(job);
 }
 
 void Supervisor::release(const base::Digest& key) {
@@ -105,7 +112,7 @@ Result<void> Supervisor::read_available() {
     return {};
   }
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
-  return std::unexpected(death("its connection closed"));
+  return std::unexpected(death("closed its connection"));
 }
 
 Result<Supervisor::Heard> Supervisor::wait(util::Nanoseconds timeout, int wake) {
@@ -126,14 +133,34 @@ Result<Supervisor::Heard> Supervisor::wait(util::Nanoseconds timeout, int wake) 
       any_started_ = true;
       heard.done.push_back(std::move(*done));
     } else if (const auto* group = std::get_if<Group>(&*message)) {
-      if (group->begins) {
-        groups_.insert(group->group);
-      } else {
-        groups_.erase(group->group);
-      }
+      hear(*group);
     } else {
       return base::fail(ErrorKind::kInternal, "the engine sent a message that only kc may send");
     }
+  }
+}
+
+void Supervisor::hear(const Group& group) {
+  if (group.begins) {
+    groups_.insert(group.group);
+  } else {
+    groups_.erase(group.group);
+  }
+}
+
+// What the engine told and nobody has read: without it, groups that it began would be left running.
+void Supervisor::hear_the_rest() {
+  std::array<uint8_t, 64 << 10> buffer;
+  for (;;) {
+    const ssize_t got = ::recv(peer_.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    frames_.feed(base::ByteView(buffer.data(), static_cast<size_t>(got)));
+  }
+  for (;;) {
+    const auto message = frames_.next();
+    if (!message || !*message) return;
+    if (const auto* group = std::get_if<Group>(&**message)) hear(*group);
   }
 }
 
@@ -164,8 +191,7 @@ base::Error Supervisor::death(std::string_view what) {
 
 void Supervisor::stop() {
   if (peer_.pid <= 0) return;
-  ::shutdown(peer_.socket.get(), SHUT_RDWR);
-  peer_.socket.reset();
+  ::shutdown(peer_.socket.get(), SHUT_WR);
   pollfd ended{peer_.pidfd.get(), POLLIN, 0};
   const auto deadline = util::Clock::now() + kStopTimeout;
   int ready;
@@ -176,6 +202,8 @@ void Supervisor::stop() {
   }
   // What an engine that ended by itself was running is gone already; this is for one that was killed or
   // crashed.
+  hear_the_rest();
+  peer_.socket.reset();
   for (const pid_t group : groups_) ::kill(-group, SIGKILL);
   groups_.clear();
   peer_.pid = -1;

@@ -50,7 +50,10 @@ class Supervisor {
  private:
   Supervisor(util::Peer peer, base::FileDescriptor log, std::string work_folder);
   base::Result<void> greet(const Setup& setup);
+  base::Result<void> tell(const Message& message);
   base::Result<void> read_available();
+  void hear(const Group& group);
+  void hear_the_rest();
   base::Error death(std::string_view what);
   std::string log_text() const;
   void stop();

@@ -1,8 +1,10 @@
 #include "engine/worker.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "base/files.h"
@@ -28,6 +30,9 @@ JobState state_of(backend::Status status) {
   }
   return JobState::kFailed;
 }
+
+// Removing the work folder while its last files are being made.
+constexpr int kRemoveTries = 3;
 
 Done ended(const Job& job, JobState state, std::string message, std::string hint = {}) {
   Done done;
@@ -84,7 +89,10 @@ void Worker::abandon() {
     abandoned_ = true;
     for (const pid_t group : groups_) ::kill(-group, SIGKILL);
   }
-  static_cast<void>(base::remove_tree(setup_.work_folder));
+  gate_.close();  // what was just being started has registered itself, and was killed at once
+  // A thread may be writing into it still: a few tries, then whoever collects the store's leftovers has it.
+  for (int i = 0; i < kRemoveTries && !base::remove_tree(setup_.work_folder); ++i) {
+  }
 }
 
 void Worker::release(const base::Digest& key) {
@@ -106,7 +114,7 @@ backend::Runner* Worker::runner_of(const Job& job, Done& done) {
   return state.runner->get();
 }
 
-Done Worker::compile(const Job& job) {
+Done Worker::compile(const Job& job, bool& own_answer) {
   Done done;
   backend::Runner* runner = runner_of(job, done);
   if (runner == nullptr) return done;
@@ -121,10 +129,15 @@ Done Worker::compile(const Job& job) {
   for (const JobSource& source : job.sources) request.sources.push_back({source.identifier, source.bytes});
   request.timeout = job.timeout;
   request.folder = base::join_path(setup_.work_folder, std::to_string(job.id));
-  if (auto made = base::make_directories(request.folder, 0700); !made) {
-    return ended(job, JobState::kEnvironment, made.error().message);
+  // Not with its parents: once the work folder is removed, it stays so.
+  if (::mkdir(request.folder.c_str(), 0700) != 0) {
+    return ended(job, JobState::kEnvironment,
+                 base::fail_errno(base::ErrorKind::kEnvironment, "make directory", request.folder, errno)
+                     .error()
+                     .message);
   }
   util::ProcessHooks hooks;
+  hooks.gate = &gate_;
   hooks.started = [&](pid_t group) { group_started(job.id, group); };
   hooks.ended = [&](pid_t group) { group_ended(job.id, group); };
   backend::CompileOutcome outcome = runner->compile(request, hooks);
@@ -133,6 +146,7 @@ Done Worker::compile(const Job& job) {
   done = ended(job, state_of(outcome.status), std::move(outcome.message), std::move(outcome.hint));
   done.artifact = std::move(outcome.artifact);
   done.output = std::move(outcome.output);
+  own_answer = outcome.is_own_answer;
   done.seconds = outcome.seconds;
   done.peak_bytes = outcome.peak_bytes;
   return done;
@@ -159,13 +173,17 @@ void Worker::run(const Job& job) {
     done = ended(job, entry->unsupported ? JobState::kUnsupported : JobState::kHit, {});
     done.artifact = std::move(entry->artifact);
     done.seconds = entry->seconds;
+    done.peak_bytes = entry->peak_bytes;
   } else if (auto told = failure ? decode(*failure) : std::nullopt;
              told && std::holds_alternative<Done>(*told)) {
     done = std::move(std::get<Done>(*told));
     done.id = job.id;
   } else {
-    done = compile(job);
-    if (store_ != nullptr && done.state == JobState::kFailed) {
+    bool own_answer = false;
+    done = compile(job, own_answer);
+    // A compile that was killed, by this engine's end or by the kernel for its memory, says nothing about the
+    // key.
+    if (store_ != nullptr && done.state == JobState::kFailed && own_answer && !abandoned_) {
       const base::Bytes frame = encode(done);
       store_->remember_failure(job.key,
                                base::ByteView(frame).subspan(4));  // without the length: decode()'s form

@@ -36,8 +36,8 @@ class Worker {
     base::Result<std::unique_ptr<backend::Runner>> runner = nullptr;
   };
 
-  Done compile(const Job& job);
-  Done finish_failed(const Job& job, Done done);
+  // `own_answer`: see backend::CompileOutcome.
+  Done compile(const Job& job, bool& own_answer);
   backend::Runner* runner_of(const Job& job, Done& done);
   void answer(const Message& message);
   void group_started(uint32_t job, pid_t group);
@@ -51,6 +51,7 @@ class Worker {
   std::mutex send_mutex_;
   std::mutex groups_mutex_;
   std::set<pid_t> groups_;
+  util::StartGate gate_;
   std::atomic<bool> abandoned_{false};
 };
 

@@ -102,16 +102,33 @@ Wait wait_for(pid_t pid, int flags, siginfo_t& info) {
 
 }  // namespace
 
+namespace {
+
+// Starts the child and tells the hook, with the gate held over both.
+base::Result<pid_t> start(const ProcessSpec& spec, const ProcessHooks& hooks, int out, int err) {
+  std::shared_lock<std::shared_mutex> entered;
+  if (hooks.gate != nullptr) {
+    entered = hooks.gate->enter();
+    if (hooks.gate->closed()) {
+      return base::fail(ErrorKind::kEnvironment, spec.program + " is not started: the caller is ending");
+    }
+  }
+  KC_ASSIGN(const pid_t pid, spawn(spec, {.out = out, .err = err}));
+  if (hooks.started) hooks.started(pid);
+  return pid;
+}
+
+}  // namespace
+
 base::Result<ProcessResult> run_process(const ProcessSpec& spec, const ProcessHooks& hooks) {
   KC_ASSIGN(auto out, Capture::create(spec.output_limit, spec.program));
   KC_ASSIGN(auto err, Capture::create(spec.output_limit, spec.program));
   ProcessResult result;
   const Stopwatch watch;
   const Clock::time_point started = Clock::now();
-  KC_ASSIGN(const pid_t pid, spawn(spec, {.out = out.second.get(), .err = err.second.get()}));
+  KC_ASSIGN(const pid_t pid, start(spec, hooks, out.second.get(), err.second.get()));
   out.second.reset();
   err.second.reset();
-  if (hooks.started) hooks.started(pid);
 
   const base::FileDescriptor pidfd = open_pidfd(pid);
   const Clock::duration look_every = pidfd ? kSampleEvery : kLookEvery;

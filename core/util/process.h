@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,26 @@ struct ProcessResult {
       0;  // largest sum of resident peaks (VmHWM) in its group, sampled every 50 ms; 0 = ended sooner
 };
 
+/// Lets a program that ends be sure that no child is started behind its back. Thread-safe.
+class StartGate {
+ public:
+  /// Waits for starts that are under way, until their `started` hook has returned; every later one is
+  /// refused.
+  void close() {
+    const std::unique_lock lock(mutex_);
+    closed_ = true;
+  }
+  /// Held around a start; closed() must be asked while it is.
+  std::shared_lock<std::shared_mutex> enter() { return std::shared_lock(mutex_); }
+  bool closed() const { return closed_; }
+
+ private:
+  std::shared_mutex mutex_;
+  bool closed_ = false;  // guarded by mutex_
+};
+
 struct ProcessHooks {
+  StartGate* gate = nullptr;  // null: always open
   // Both are called in the calling thread and must not throw.
   std::function<void(pid_t group)> started;  // right after the start
   // After the group was killed and before its leader is reaped: until this returns, the number is no other's.

@@ -100,6 +100,17 @@ class Build(KcTest):
         self.assertTrue(bundle[0]["subset"])
         self.assertEqual([r["unit"] for r in bundle[1:]], ["k001@sm_80", "k002@sm_80"])
 
+    def test_a_name_without_target_stands_for_all_targets(self):
+        self.write("m_1.tilebc", tile("@entry=kernel"))
+        self.write("m_2.tilebc", tile("@entry=kernel 2"))
+        self.write(
+            "kernels.yaml",
+            "version: 1\ntargets: [sm_80, sm_90]\nkernels:\n  - name: m\n    sources: 'm_{N}.tilebc'\n    entry: kernel\n"
+            "    specializations: { matrix: { N: [1, 2] } }\n",
+        )
+        events = self.kc_json("build", "m:N=2", env=self.with_fake())
+        self.assertEqual([e["unit"] for e in events[:-1]], ["m:N=2@sm_80", "m:N=2@sm_90"])
+
     def test_a_filter_that_matches_nothing_names_the_nearest(self):
         self.make_units(3)
         done = self.kc("build", "k01", env=self.with_fake(), expect=2)

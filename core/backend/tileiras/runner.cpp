@@ -213,6 +213,7 @@ void TileirasRunner::run(const CompileRequest& request, const util::ProcessHooks
   if (!result) return set(out, Status::kEnvironment, result.error().text(), result.error().hint);
   out.seconds = result->seconds;
   out.peak_bytes = result->peak_bytes;
+  out.is_own_answer = result->exit_code >= 0 && !result->timed_out;
   out.output = result->out + result->err;
   out.artifact.diagnostics = parse_diagnostics(out.output);
   if (result->timed_out) {
