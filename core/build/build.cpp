@@ -27,6 +27,12 @@ int code_of(ErrorKind kind) {
 // An unchanged build marks its entries as used once a day, so that a collection by age or size sees them.
 constexpr int64_t kTouchSeconds = 24 * 3600;
 
+void note_key_format(const State& earlier, Listener& listener) {
+  if (earlier.key_domain != kContentDomain) {
+    listener.note("key format changed: everything is compiled once more");
+  }
+}
+
 // The store of this build, and the temporary one's removal.
 class StoreHolder {
  public:
@@ -162,9 +168,7 @@ bool Build::is_unchanged() {
     }
   }
   earlier_ = decode_state(*bytes, true);
-  if (earlier_ && earlier_->key_domain != kContentDomain) {
-    listener_.note("key format changed: everything is compiled once more");
-  }
+  if (earlier_) note_key_format(*earlier_, listener_);
   return false;
 }
 
@@ -417,7 +421,16 @@ int plan(const Options& options, Listener& listener) {
     listener.error(opened.error());
     return code_of(opened.error().kind);
   }
-  auto prepared = prepare(options, nullptr, listener);
+  // Of the last build only the key format matters here; what it learned of the compilers saves hashing them.
+  std::optional<State> earlier;
+  const auto manifest = base::absolute_path(options.manifest);
+  if (manifest && holder.get() != nullptr) {
+    if (const auto bytes = holder.get()->load_state(state_id(options, *manifest, {}))) {
+      earlier = decode_state(*bytes, false);
+    }
+  }
+  if (earlier) note_key_format(*earlier, listener);
+  auto prepared = prepare(options, earlier ? &*earlier : nullptr, listener);
   if (!prepared) return code_of(prepared.error());
   Summary summary;
   summary.units = prepared->units.size();

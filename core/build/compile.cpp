@@ -51,6 +51,7 @@ class Misses {
   Result<void> ended(engine::Done done);
   void put(const base::Digest& key, uint32_t index, const engine::Done& done);
   void failed(uint32_t index, const engine::Done& done);
+  void forget_expected(const Waiting& waiting);
   void stop(Error error);
   void stop_after_failures();
   void tell_progress();
@@ -179,7 +180,15 @@ Result<void> Misses::fill_slots() {
   while (running_.size() < slots_ && !work_.stopped) {
     const std::optional<Waiting> waiting = next_ready();
     if (!waiting) return {};
-    KC_TRY(engine_->submit(job_of(*waiting)));
+    const auto sent = engine_->submit(job_of(*waiting));
+    if (!sent &&
+        sent.error().kind == ErrorKind::kFailed) {  // too large for the engine: this unit's own fault
+      forget_expected(*waiting);
+      reject(work_, work_.prepared.units[waiting->unit].key, sent.error(), {});
+      stop_after_failures();
+      continue;
+    }
+    KC_TRY(sent);
     running_[waiting->unit] = *waiting;
   }
   return {};
@@ -193,6 +202,12 @@ util::Nanoseconds Misses::time_to_wait() const {
     time = std::clamp<util::Nanoseconds>(waiting.not_before - now, util::Nanoseconds(0), time);
   }
   return time;
+}
+
+void Misses::forget_expected(const Waiting& waiting) {
+  if (!waiting.expected) return;
+  known_seconds_ -= *waiting.expected;
+  --known_count_;
 }
 
 void Misses::stop(Error error) {
@@ -244,10 +259,7 @@ Result<void> Misses::ended(engine::Done done) {
   }
   Waiting waiting = found->second;
   running_.erase(found);
-  if (waiting.expected && done.state != JobState::kBusy) {
-    known_seconds_ -= *waiting.expected;
-    --known_count_;
-  }
+  if (done.state != JobState::kBusy) forget_expected(waiting);
   const base::Digest key = work_.prepared.units[waiting.unit].key;
   switch (done.state) {
     case JobState::kCompiled: {

@@ -68,9 +68,10 @@ Supervisor::~Supervisor() {
 Result<void> Supervisor::greet(const Setup& setup) {
   const auto deadline = util::Clock::now() + kGreetingTimeout;
   for (;;) {
-    KC_ASSIGN(const std::optional<Message> message, frames_.next());
-    if (message) {
-      const Greeting* greeting = std::get_if<Greeting>(&*message);
+    const Result<std::optional<Message>> message = frames_.next();
+    if (!message || *message) {
+      // A greeting that cannot be read is another build's too.
+      const Greeting* greeting = message ? std::get_if<Greeting>(&**message) : nullptr;
       if (greeting == nullptr || greeting->protocol != kProtocolVersion || greeting->build_id != build_id()) {
         return base::fail(
             ErrorKind::kEnvironment,

@@ -175,7 +175,8 @@ void Worker::run(const Job& job) {
     done.seconds = entry->seconds;
     done.peak_bytes = entry->peak_bytes;
   } else if (auto told = failure ? decode(*failure) : std::nullopt;
-             told && std::holds_alternative<Done>(*told)) {
+             told && std::holds_alternative<Done>(*told) &&
+             std::get<Done>(*told).state == JobState::kFailed) {
     done = std::move(std::get<Done>(*told));
     done.id = job.id;
   } else {

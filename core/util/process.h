@@ -55,11 +55,11 @@ class StartGate {
 };
 
 struct ProcessHooks {
-  StartGate* gate = nullptr;  // null: always open
   // Both are called in the calling thread and must not throw.
   std::function<void(pid_t group)> started;  // right after the start
   // After the group was killed and before its leader is reaped: until this returns, the number is no other's.
   std::function<void(pid_t group)> ended;
+  StartGate* gate = nullptr;  // null: always open
 };
 
 /// Runs one program to its end; stdin is /dev/null, no descriptor but 0, 1 and 2 reaches it, its signals are

@@ -79,7 +79,7 @@ class Golden(KcTest):
         env = self.with_fake()
         self.kc("build", env=env)
         self.as_of_another_kc(b"kc-content-v1\0")
-        done = self.kc("build", "--require-cached", "--format=json", env=env)
+        done = self.kc("build", "--format=json", env=env)
         self.assertIn('"hits":7,"compiled":0', done.out)
         self.assertEqual(done.out.count('"event":"unit"'), 7, "planned anew")
         self.assertNotIn("key format changed", done.out + done.err)

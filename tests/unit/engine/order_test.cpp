@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ TEST_CASE("an unknown compile counts as the median of the known") {
 TEST_CASE("compiles that are equal or all unknown keep their order") {
   CHECK(longest_first(Seconds{2, 2, 7, 2}) == Order{2, 0, 1, 3});
   CHECK(longest_first(Seconds{std::nullopt, std::nullopt, std::nullopt}) == Order{0, 1, 2});
+  // More than a sort does in place, where one that is not stable keeps order by luck.
+  Order as_given(1000);
+  std::iota(as_given.begin(), as_given.end(), 0U);
+  CHECK(longest_first(Seconds(1000, 2.0)) == as_given);
 }
 
 TEST_CASE("slots are as many as CPUs or as asked for when nothing limits them") {

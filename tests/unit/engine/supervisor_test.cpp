@@ -4,11 +4,13 @@
 
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -51,23 +53,33 @@ bool becomes_true(const std::function<bool()>& condition, kc::util::Nanoseconds 
   return true;
 }
 
+// The start of a file of /proc; empty when its process has ended, which streams would throw for.
+std::string proc_text(pid_t pid, std::string_view name) {
+  const kc::base::FileDescriptor fd(
+      ::open(kc::util::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out(16 << 10, '\0');
+  const ssize_t got = fd ? ::read(fd.get(), out.data(), out.size()) : 0;
+  out.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return out;
+}
+
 // Processes for which `wanted` holds, given their number and command line (empty for one that has ended).
 std::vector<pid_t> processes(const std::function<bool(pid_t, const std::string&)>& wanted) {
   std::vector<pid_t> out;
   DIR* proc = opendir("/proc");
   REQUIRE(proc != nullptr);
   while (const dirent* entry = readdir(proc)) {
-    const auto pid = kc::util::parse_number(entry->d_name, 1, INT32_MAX);
-    if (!pid) continue;
-    const std::string line = kc::test::content_of(kc::util::format("/proc/{}/cmdline", *pid));
-    if (wanted(static_cast<pid_t>(*pid), line)) out.push_back(static_cast<pid_t>(*pid));
+    const auto number = kc::util::parse_number(entry->d_name, 1, INT32_MAX);
+    if (!number) continue;
+    const auto pid = static_cast<pid_t>(*number);
+    if (wanted(pid, proc_text(pid, "cmdline"))) out.push_back(pid);
   }
   closedir(proc);
   return out;
 }
 
 pid_t parent_of(pid_t pid) {
-  const std::string stat = kc::test::content_of(kc::util::format("/proc/{}/stat", pid));
+  const std::string stat = proc_text(pid, "stat");
   const size_t name_end = stat.rfind(')');  // then: state and parent
   if (name_end == std::string::npos) return 0;
   const auto words = kc::util::split(std::string_view(stat).substr(name_end + 1), ' ');

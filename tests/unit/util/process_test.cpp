@@ -196,6 +196,22 @@ TEST_CASE("the child has a group of its own and default signals with none blocke
   CHECK(fields[0] == fields[4]);  // pid and pgrp; the name, field 2, is (sh)
 }
 
+TEST_CASE("a closed gate lets nothing start") {
+  kc::util::StartGate gate;
+  bool started = false;
+  ProcessHooks hooks;
+  hooks.started = [&](pid_t) { started = true; };
+  hooks.gate = &gate;
+  CHECK(kc::util::run_process(shell("exit 0"), hooks));
+  CHECK(started);
+  gate.close();
+  started = false;
+  const auto refused = kc::util::run_process(shell("exit 0"), hooks);
+  REQUIRE(!refused);
+  CHECK(refused.error().kind == kc::base::ErrorKind::kEnvironment);
+  CHECK(!started);
+}
+
 TEST_CASE("the hooks get the group while its number cannot be another's") {
   pid_t started = 0;
   pid_t ended = 0;
@@ -207,7 +223,8 @@ TEST_CASE("the hooks get the group while its number cannot be another's") {
                               [&](pid_t group) {
                                 ended = group;
                                 state_at_end = state_of(group);
-                              }};
+                              },
+                              nullptr};
   const ProcessResult result = run(shell("echo $$"), hooks);
   CHECK(result.out == std::to_string(started) + "\n");
   CHECK(ended == started);
