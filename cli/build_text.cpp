@@ -8,7 +8,6 @@ namespace kc::cli {
 namespace {
 
 using build::UnitState;
-using util::format;
 
 const artifact::Diagnostic* first_error(const std::vector<artifact::Diagnostic>& diagnostics) {
   for (const artifact::Diagnostic& diagnostic : diagnostics) {
@@ -27,21 +26,21 @@ std::string diagnostic_text(const artifact::Diagnostic& diagnostic) {
 }
 
 std::string facts_text(const build::UnitResult& result) {
-  return format("{} registers, {} B local, {} shared, code {}", result.facts.registers,
-                result.facts.local_memory, util::size_text(result.facts.shared_memory),
-                util::size_text(result.code_bytes));
+  return util::format("{} registers, {} B local, {} shared, code {}", result.facts.registers,
+                      result.facts.local_memory, util::size_text(result.facts.shared_memory),
+                      util::size_text(result.code_bytes));
 }
 
 }  // namespace
 
 void BuildText::progress(const build::Progress& p) {
   // What matters most comes first: a narrow terminal loses the end.
-  std::vector<std::string> parts{format("[{}/{}]", p.done, p.units)};
-  if (p.failed != 0) parts.push_back(format("{} failed", p.failed));
-  parts.push_back(format("{} running", p.running));
+  std::vector<std::string> parts{util::format("[{}/{}]", p.done, p.units)};
+  if (p.failed != 0) parts.push_back(util::format("{} failed", p.failed));
+  parts.push_back(util::format("{} running", p.running));
   if (p.hits != 0) parts.push_back(util::counted(p.hits, "hit"));
   if (p.seconds_left && *p.seconds_left >= 1) {
-    parts.push_back(format("about {} left", util::duration_text(std::round(*p.seconds_left))));
+    parts.push_back(util::format("about {} left", util::duration_text(std::round(*p.seconds_left))));
   }
   console_.status(parts);
 }
@@ -68,12 +67,7 @@ void BuildText::failed(const manifest::Plan& /*plan*/, const manifest::Unit& uni
     if (!result.output.empty()) console_.block(result.output);
   }
   if (others != 0)
-    console_.block(format("and {} (-v shows all)", util::counted(others, "more error", "more errors")));
-  ++failed_;
-  if (failures_.size() < kRepeated) {
-    failures_.push_back(result.output_path.empty() ? unit.name
-                                                   : format("{}  ({})", unit.name, result.output_path));
-  }
+    console_.block(util::format("and {} (-v shows all)", util::counted(others, "more error", "more errors")));
 }
 
 void BuildText::list(const manifest::Unit& unit, const build::UnitResult& result) {
@@ -81,19 +75,19 @@ void BuildText::list(const manifest::Unit& unit, const build::UnitResult& result
   switch (result.state) {
     case UnitState::kPending:
       if (!result.error.message.empty()) {
-        console_.result(format("fail  {}  {}  {}", key, unit.name, util::escape(result.error.message)));
+        console_.result(util::format("fail  {}  {}  {}", key, unit.name, util::escape(result.error.message)));
       } else {
-        console_.result(format("miss  {}  {}", key, unit.name));
+        console_.result(util::format("miss  {}  {}", key, unit.name));
       }
       break;
     case UnitState::kHit:
       if (what_.is_dry_run) break;
-      console_.result(what_.is_plan ? format("hit   {}  {}", key, unit.name)
-                                    : format("{}: {} (hit)", unit.name, facts_text(result)));
+      console_.result(what_.is_plan ? util::format("hit   {}  {}", key, unit.name)
+                                    : util::format("{}: {} (hit)", unit.name, facts_text(result)));
       break;
     case UnitState::kCompiled:
-      console_.result(format("{}: {} (compiled in {})", unit.name, facts_text(result),
-                             util::duration_text(result.seconds)));
+      console_.result(util::format("{}: {} (compiled in {})", unit.name, facts_text(result),
+                                   util::duration_text(result.seconds)));
       break;
     case UnitState::kFailed:
     case UnitState::kNotTried:
@@ -103,6 +97,13 @@ void BuildText::list(const manifest::Unit& unit, const build::UnitResult& result
 
 void BuildText::unit(const manifest::Plan& /*plan*/, const manifest::Unit& unit,
                      const build::UnitResult& result) {
+  if (result.state == UnitState::kFailed) {
+    ++failed_;
+    if (failures_.size() < kRepeated) {
+      failures_.push_back(
+          result.output_path.empty() ? unit.name : util::format("{}  ({})", unit.name, result.output_path));
+    }
+  }
   if (!what_.results) return;
   if (what_.list_units || console_.verbosity() > 0) list(unit, result);
   if (result.state != UnitState::kHit && result.state != UnitState::kCompiled) return;
@@ -117,33 +118,35 @@ void BuildText::unit(const manifest::Plan& /*plan*/, const manifest::Unit& unit,
 
 void BuildText::repeat_failures() {
   if (failures_.empty()) return;
-  console_.note(format("failed: {}", util::counted(failed_, "unit")));
+  console_.note(util::format("failed: {}", util::counted(failed_, "unit")));
   for (const std::string& name : failures_) console_.block(name);
-  if (failed_ > failures_.size()) console_.block(format("and {} more", failed_ - failures_.size()));
+  if (failed_ > failures_.size()) console_.block(util::format("and {} more", failed_ - failures_.size()));
 }
 
 void BuildText::summary(const build::Summary& s) {
   repeat_failures();
   if (!what_.results || console_.verbosity() < 0) return;
   if (what_.is_plan) {
-    console_.result(format("kc: {}, {}, {}", util::counted(s.units, "unit"), util::counted(s.hits, "hit"),
-                           util::counted(s.units - s.hits, "miss", "misses")));
+    console_.result(util::format("kc: {}, {}, {}", util::counted(s.units, "unit"),
+                                 util::counted(s.hits, "hit"),
+                                 util::counted(s.units - s.hits, "miss", "misses")));
     return;
   }
   if (what_.is_dry_run) {
-    console_.result(format("kc: {} of {} would be compiled", s.not_tried, util::counted(s.units, "unit")));
+    console_.result(
+        util::format("kc: {} of {} would be compiled", s.not_tried, util::counted(s.units, "unit")));
     return;
   }
   const std::string output = util::escape(s.output);
   if (s.nothing_to_do) {
-    console_.result(format("kc: {} is up to date ({})", output, util::counted(s.units, "unit")));
+    console_.result(util::format("kc: {} is up to date ({})", output, util::counted(s.units, "unit")));
     return;
   }
-  std::string text = format("kc: {}: {} compiled, {}", util::counted(s.units, "unit"), s.compiled,
-                            util::counted(s.hits, "hit"));
-  if (s.failed != 0) text += format(", {} failed", s.failed);
-  if (s.not_tried != 0) text += format(", {} not tried", s.not_tried);
-  text += format(" in {}; ", util::duration_text(s.seconds));
+  std::string text = util::format("kc: {}: {} compiled, {}", util::counted(s.units, "unit"), s.compiled,
+                                  util::counted(s.hits, "hit"));
+  if (s.failed != 0) text += util::format(", {} failed", s.failed);
+  if (s.not_tried != 0) text += util::format(", {} not tried", s.not_tried);
+  text += util::format(" in {}; ", util::duration_text(s.seconds));
   switch (s.output_state) {
     case build::OutputState::kWritten:
       text += "wrote " + output;

@@ -42,8 +42,7 @@ int run(const Common& common, const BuildArguments& arguments, Console& console,
   util::SignalWatch signals;
   const auto options = options_of(common, arguments);
   if (!options) {
-    console.error(options.error());
-    return exit_code(options.error());
+    return console.fail(options.error());
   }
   what.results = !console.is_json();
   BuildText text(console, what);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -26,16 +27,10 @@ namespace {
 using base::ErrorKind;
 using base::Result;
 using bundle::Record;
-using util::format;
 
 // Of a file name; a file system takes 255, and what works on files may add to it.
 constexpr size_t kMaxFileName = 200;
 constexpr size_t kDigits = 16;
-
-int report_error(Console& console, const base::Error& error) {
-  console.error(error);
-  return exit_code(error);
-}
 
 std::string extension_of(const Record& record) {
   const auto target = target::parse_target(record.target);
@@ -70,7 +65,7 @@ Result<base::FileDescriptor> enter(int parent, const std::string& name, const st
 Result<void> write_file(int directory, const std::string& name, base::ByteView code) {
   KC_ASSIGN(base::AtomicFile file, base::AtomicFile::create(directory, name, 0666));
   KC_TRY(file.write(code));
-  return file.commit(base::Sync::kFull);
+  return file.commit(base::Sync::kNone);  // it can be extracted again
 }
 
 void print_file(const Record& record, const std::string& path, Console& console) {
@@ -81,7 +76,7 @@ void print_file(const Record& record, const std::string& path, Console& console)
                   {"bytes", record.artifact_size},
                   {"digest", record.artifact_digest.hex()}});
   } else if (console.verbosity() > 0) {
-    console.result(format("{}  {}", util::escape(path), util::size_text(record.artifact_size)));
+    console.result(util::format("{}  {}", util::escape(path), util::size_text(record.artifact_size)));
   }
 }
 
@@ -103,7 +98,8 @@ Result<uint32_t> find_unit(bundle::Reader& reader, const std::string& unit) {
   }
   std::string hint = util::did_you_mean(unit, names);
   if (hint.empty()) hint = "kc show lists the units of a bundle";
-  return base::fail(ErrorKind::kInput, format("no unit in the bundle is named \"{}\"", util::escape(unit)),
+  return base::fail(ErrorKind::kInput,
+                    util::format("no unit in the bundle is named \"{}\"", util::escape(unit)),
                     std::move(hint));
 }
 
@@ -115,6 +111,10 @@ Result<void> extract_one(bundle::Reader& reader, const std::string& unit, const 
   if (stat(output.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     return base::fail_at(ErrorKind::kInput, {output}, "is not a regular file and is not replaced");
   }
+  if (bundle::looks_like_bundle(output)) {
+    return base::fail_at(ErrorKind::kInput, {output}, "is a bundle and is not replaced by a code object",
+                         "name another file with -o");
+  }
   KC_ASSIGN(const base::Bytes code, reader.artifact(record));
   KC_TRY(write_file(AT_FDCWD, output, code));
   print_file(record, output, console);
@@ -122,10 +122,17 @@ Result<void> extract_one(bundle::Reader& reader, const std::string& unit, const 
 }
 
 Result<void> extract_into(bundle::Reader& reader, const Record& record, int root,
-                          const std::string& shown_root, Console& console) {
+                          const std::string& shown_root, std::set<std::string>& taken, Console& console) {
   const std::string kernel_path = base::join_path(shown_root, record.kernel);
   const std::string target_path = base::join_path(kernel_path, record.target);
   const std::string name = file_name_of(record);
+  // A crafted bundle may hold a name that another one is cut to.
+  if (!taken.insert(base::join_path(target_path, name)).second) {
+    return base::fail(
+        ErrorKind::kFailed,
+        util::format("the code object of {} would have the file name of another one", record.unit()),
+        "extract it alone, with -o");
+  }
   KC_ASSIGN(const base::Bytes code, reader.artifact(record));
   KC_ASSIGN(const base::FileDescriptor kernel, enter(root, record.kernel, kernel_path));
   KC_ASSIGN(const base::FileDescriptor target, enter(kernel.get(), record.target, target_path));
@@ -153,9 +160,9 @@ class Faults {
 
 // Damaged units are named and passed over; what cannot be written ends it.
 int extract_all(bundle::Reader& reader, const std::string& directory, Console& console) {
-  if (const auto made = base::make_directories(directory); !made) return report_error(console, made.error());
+  if (const auto made = base::make_directories(directory); !made) return console.fail(made.error());
   const auto root = base::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0, ErrorKind::kEnvironment);
-  if (!root) return report_error(console, root.error());
+  if (!root) return console.fail(root.error());
   // In the order of the frames each is decompressed once.
   Faults faults(console);
   std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> order;  // frame, offset, record
@@ -168,20 +175,22 @@ int extract_all(bundle::Reader& reader, const std::string& directory, Console& c
     }
   }
   std::sort(order.begin(), order.end());
+  std::set<std::string> taken;
   for (const auto& [frame, offset, index] : order) {
     const auto record = reader.record(index);
-    const auto done = record ? extract_into(reader, *record, root->get(), directory, console)
+    const auto done = record ? extract_into(reader, *record, root->get(), directory, taken, console)
                              : std::unexpected(record.error());
     if (done) continue;
-    if (done.error().kind != ErrorKind::kFailed) return report_error(console, done.error());
+    if (done.error().kind != ErrorKind::kFailed) return console.fail(done.error());
     faults.add(done.error());
   }
   const uint64_t written = reader.record_count() - faults.units();
   if (console.is_json()) {
     console.json({{"event", "summary"}, {"files", written}, {"damaged", faults.units()}});
   } else {
-    std::string line = format("kc: {} below {}", util::counted(written, "file"), util::escape(directory));
-    if (faults.units() != 0) line += format(", {} damaged", util::counted(faults.units(), "unit"));
+    std::string line =
+        util::format("kc: {} below {}", util::counted(written, "file"), util::escape(directory));
+    if (faults.units() != 0) line += util::format(", {} damaged", util::counted(faults.units(), "unit"));
     console.result(line);
   }
   return faults.units() == 0 ? 0 : static_cast<int>(ErrorKind::kFailed);
@@ -193,16 +202,16 @@ int command_extract(const Common&, const BundleArguments& arguments, Console& co
   const bool one = arguments.units.size() == 1 && arguments.output && !arguments.directory;
   const bool all = arguments.units.empty() && !arguments.output && arguments.directory;
   if (!one && !all) {
-    return report_error(console, {ErrorKind::kInput,
-                                  "what to extract and where to is not clear",
-                                  {},
-                                  "kc extract BUNDLE UNIT -o FILE, or kc extract BUNDLE --all DIR"});
+    return console.fail({ErrorKind::kInput,
+                         "what to extract and where to is not clear",
+                         {},
+                         "kc extract BUNDLE UNIT -o FILE, or kc extract BUNDLE --all DIR"});
   }
   auto reader = bundle::Reader::open(arguments.bundle);
-  if (!reader) return report_error(console, reader.error());
+  if (!reader) return console.fail(reader.error());
   if (all) return extract_all(*reader, *arguments.directory, console);
   const auto done = extract_one(*reader, arguments.units.front(), *arguments.output, console);
-  return done ? 0 : report_error(console, done.error());
+  return done ? 0 : console.fail(done.error());
 }
 
 }  // namespace kc::cli

@@ -17,13 +17,7 @@ namespace kc::cli {
 namespace {
 
 using bundle::Record;
-using util::format;
 using util::Json;
-
-int report_error(Console& console, const base::Error& error) {
-  console.error(error);
-  return exit_code(error);
-}
 
 // A value of a canonical specialization, `%XX` decoded. The reader has checked the grammar.
 std::string decoded(std::string_view value) {
@@ -120,17 +114,17 @@ void print_bundle(const std::string& path, const bundle::Reader& reader, const S
                   Console& console) {
   const bundle::Info& info = reader.info();
   std::string line =
-      format("{}: {}, release {}, {} in {}, {}", util::escape(path), util::escape(info.name), info.release,
-             util::counted(reader.record_count(), "unit"), util::counted(reader.frame_count(), "frame"),
-             util::size_text(reader.file_size()));
+      util::format("{}: {}, release {}, {} in {}, {}", util::escape(path), util::escape(info.name),
+                   info.release, util::counted(reader.record_count(), "unit"),
+                   util::counted(reader.frame_count(), "frame"), util::size_text(reader.file_size()));
   if (info.partial) line += ", partial: units of the plan are missing";
   if (info.subset) line += ", subset: made of a narrowed plan";
   if (!summary.signatures.empty()) line += ", " + util::counted(summary.signatures.size(), "signature block");
   console.result(console.styled(Console::Style::kBold, line));
   if (console.verbosity() <= 0) return;
-  console.result(format("header digest {}", reader.header_digest().hex()));
+  console.result(util::format("header digest {}", reader.header_digest().hex()));
   for (const auto& [name, value] : summary.metadata) {
-    console.result(format("{} {}", util::escape(name), util::escape(value)));
+    console.result(util::format("{} {}", util::escape(name), util::escape(value)));
   }
 }
 
@@ -154,8 +148,8 @@ class Table {
       widths[0] = std::max(kLeastName, console.width() - std::min<size_t>(others, console.width()));
     }
     for (const Row& row : rows_) {
-      std::string line = format("{:<{}}  {:<{}}", cut(row[0], widths[0]), widths[0], row[1], widths[1]);
-      for (size_t c = 2; c < kColumns; ++c) line += format("  {:>{}}", row[c], widths[c]);
+      std::string line = util::format("{:<{}}  {:<{}}", cut(row[0], widths[0]), widths[0], row[1], widths[1]);
+      for (size_t c = 2; c < kColumns; ++c) line += util::format("  {:>{}}", row[c], widths[c]);
       const bool is_head = &row == &rows_.front();
       if (!console.result(is_head ? console.styled(Console::Style::kDim, line) : line)) return;
     }
@@ -214,9 +208,10 @@ base::Result<std::vector<uint32_t>> choose(bundle::Reader& reader, const std::ve
   }
   for (size_t p = 0; p < patterns.size(); ++p) {
     if (used[p]) continue;
-    return base::fail(base::ErrorKind::kInput,
-                      format("no unit or kernel in the bundle is named \"{}\"", util::escape(patterns[p])),
-                      util::did_you_mean(patterns[p], names));
+    return base::fail(
+        base::ErrorKind::kInput,
+        util::format("no unit or kernel in the bundle is named \"{}\"", util::escape(patterns[p])),
+        util::did_you_mean(patterns[p], names));
   }
   return chosen;
 }
@@ -249,7 +244,7 @@ base::Result<void> show(const BundleArguments& arguments, Console& console) {
 
 int command_show(const Common&, const BundleArguments& arguments, Console& console) {
   const base::Result<void> result = show(arguments, console);
-  return result ? 0 : report_error(console, result.error());
+  return result ? 0 : console.fail(result.error());
 }
 
 }  // namespace kc::cli

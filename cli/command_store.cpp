@@ -10,20 +10,13 @@
 namespace kc::cli {
 namespace {
 
-using util::format;
-
 // A time of last use as people read it, in UTC.
 std::string time_text(int64_t seconds) {
   const auto time = static_cast<std::time_t>(seconds);
   std::tm parts{};
   if (gmtime_r(&time, &parts) == nullptr) return std::to_string(seconds);
-  return format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                parts.tm_hour, parts.tm_min);
-}
-
-int report_error(Console& console, const base::Error& error) {
-  console.error(error);
-  return exit_code(error);
+  return util::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1,
+                      parts.tm_mday, parts.tm_hour, parts.tm_min);
 }
 
 util::Json stats_json(const std::string& folder, const store::Stats& stats) {
@@ -50,7 +43,7 @@ util::Json stats_json(const std::string& folder, const store::Stats& stats) {
 
 int command_store_path(const Common& common, const StoreArguments& arguments, Console& console) {
   const auto folder = store_folder(common, arguments);
-  if (!folder) return report_error(console, folder.error());
+  if (!folder) return console.fail(folder.error());
   if (console.is_json()) {
     console.json({{"event", "store"}, {"path", *folder}});
   } else {
@@ -61,33 +54,37 @@ int command_store_path(const Common& common, const StoreArguments& arguments, Co
 
 int command_store_stats(const Common& common, const StoreArguments& arguments, Console& console) {
   const auto folder = store_folder(common, arguments);
-  if (!folder) return report_error(console, folder.error());
+  if (!folder) return console.fail(folder.error());
   const auto stats = store::stats(*folder);
-  if (!stats) return report_error(console, stats.error());
+  if (!stats) return console.fail(stats.error());
+  for (const std::string& what : stats->unreadable) console.warning({base::ErrorKind::kFailed, what});
   if (console.is_json()) {
     console.json(stats_json(*folder, *stats));
     return 0;
   }
-  console.result(format("store        {}", util::escape(*folder)));
-  console.result(format("entries      {} ({})", stats->entries, util::size_text(stats->bytes)));
+  console.result(util::format("store        {}", util::escape(*folder)));
+  console.result(util::format("entries      {} ({})", stats->entries, util::size_text(stats->bytes)));
   for (const auto& [name, count] : stats->by_backend_target)
-    console.result(format("  {:<20} {}", name, count));
+    console.result(util::format("  {:<20} {}", name, count));
   if (stats->entries != 0) {
-    console.result(format("last used    {} to {}", time_text(stats->oldest_s), time_text(stats->newest_s)));
-    console.result(format("compile time {} in these entries", util::duration_text(stats->compile_seconds)));
+    console.result(
+        util::format("last used    {} to {}", time_text(stats->oldest_s), time_text(stats->newest_s)));
+    console.result(
+        util::format("compile time {} in these entries", util::duration_text(stats->compile_seconds)));
   }
-  console.result(format("look-ups     {} hits, {} misses, {} puts", stats->hits, stats->misses, stats->puts));
-  console.result(format("faults       {} survived, {} damaged entries moved aside", stats->soft_errors,
-                        stats->quarantined));
-  console.result(format("other files  {} states, {} temporary", stats->states, stats->temporaries));
+  console.result(
+      util::format("look-ups     {} hits, {} misses, {} puts", stats->hits, stats->misses, stats->puts));
+  console.result(util::format("faults       {} survived, {} damaged entries moved aside", stats->soft_errors,
+                              stats->quarantined));
+  console.result(util::format("other files  {} states, {} temporary", stats->states, stats->temporaries));
   return 0;
 }
 
 int command_store_verify(const Common& common, const StoreArguments& arguments, Console& console) {
   const auto folder = store_folder(common, arguments);
-  if (!folder) return report_error(console, folder.error());
+  if (!folder) return console.fail(folder.error());
   const auto report = store::verify(*folder);
-  if (!report) return report_error(console, report.error());
+  if (!report) return console.fail(report.error());
   for (const std::string& damaged : report->damaged) {
     console.error({base::ErrorKind::kFailed, damaged, {}, {}});
   }
@@ -100,15 +97,15 @@ int command_store_verify(const Common& common, const StoreArguments& arguments, 
                   {"damaged", report->damaged.size()},
                   {"newer", report->newer.size()}});
   } else {
-    console.result(format("kc: {} checked, {} damaged", util::counted(report->entries, "entry", "entries"),
-                          report->damaged.size()));
+    console.result(util::format("kc: {} checked, {} damaged",
+                                util::counted(report->entries, "entry", "entries"), report->damaged.size()));
   }
   return report->damaged.empty() ? 0 : static_cast<int>(base::ErrorKind::kFailed);
 }
 
 int command_gc(const Common& common, const GcArguments& arguments, Console& console) {
   const auto folder = store_folder(common, arguments.store);
-  if (!folder) return report_error(console, folder.error());
+  if (!folder) return console.fail(folder.error());
   store::GcOptions options;
   options.max_size = arguments.max_size;
   if (!arguments.max_size && !arguments.max_age)
@@ -119,7 +116,8 @@ int command_gc(const Common& common, const GcArguments& arguments, Console& cons
     options.max_age = std::chrono::duration_cast<std::chrono::seconds>(*arguments.max_age);
   options.dry_run = arguments.dry_run;
   const auto report = store::collect(*folder, options);
-  if (!report) return report_error(console, report.error());
+  if (!report) return console.fail(report.error());
+  if (!report->trouble.empty()) console.warning({base::ErrorKind::kEnvironment, report->trouble});
   if (report->busy) {
     console.note("another collection is at work; nothing was done");
     return 0;
@@ -137,10 +135,11 @@ int command_gc(const Common& common, const GcArguments& arguments, Console& cons
   if (arguments.dry_run || console.verbosity() > 0) {
     for (const std::string& name : report->removed) console.result(name);
   }
-  console.result(format("kc: {} {} of {} ({} of {}) and {}", arguments.dry_run ? "would remove" : "removed",
-                        report->entries_removed, util::counted(report->entries_before, "entry", "entries"),
-                        util::size_text(report->bytes_removed), util::size_text(report->bytes_before),
-                        util::counted(report->temporaries_removed, "temporary file")));
+  console.result(util::format("kc: {} {} of {} ({} of {}) and {}",
+                              arguments.dry_run ? "would remove" : "removed", report->entries_removed,
+                              util::counted(report->entries_before, "entry", "entries"),
+                              util::size_text(report->bytes_removed), util::size_text(report->bytes_before),
+                              util::counted(report->temporaries_removed, "temporary file")));
   return 0;
 }
 

@@ -11,8 +11,6 @@
 namespace kc::cli {
 namespace {
 
-using util::format;
-
 void print_fault(const base::Error& fault, Console& console) {
   console.error(fault);
   if (console.is_json()) console.json({{"event", "fault"}, {"message", fault.message}});
@@ -21,8 +19,8 @@ void print_fault(const base::Error& fault, Console& console) {
 void print_sound(const std::string& path, const bundle::Reader& reader, size_t signatures, Console& console) {
   const bundle::Info& info = reader.info();
   std::string line =
-      format("{}: ok, {} in {}, {}", util::escape(path), util::counted(reader.record_count(), "unit"),
-             util::counted(reader.frame_count(), "frame"), util::size_text(reader.file_size()));
+      util::format("{}: ok, {} in {}, {}", util::escape(path), util::counted(reader.record_count(), "unit"),
+                   util::counted(reader.frame_count(), "frame"), util::size_text(reader.file_size()));
   // The digests prove that nothing changed since it was written; who wrote it only a signature can prove.
   line += signatures == 0 ? ", not signed"
                           : ", " + util::counted(signatures, "signature block") + " (not checked)";
@@ -55,9 +53,10 @@ int command_verify(const Common&, const BundleArguments& arguments, Console& con
     const auto blocks = reader->signature_blocks();
     print_sound(arguments.bundle, *reader, blocks ? blocks->size() : 0, console);
   } else if (faults.size() > 1) {
-    console.result(format("{}: {}", util::escape(arguments.bundle), util::counted(faults.size(), "fault")));
+    console.result(
+        util::format("{}: {}", util::escape(arguments.bundle), util::counted(faults.size(), "fault")));
   }
-  return faults.empty() ? 0 : exit_code(faults.front());
+  return faults.empty() ? 0 : static_cast<int>(faults.front().kind);
 }
 
 }  // namespace kc::cli

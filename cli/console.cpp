@@ -123,6 +123,11 @@ void Console::error(const base::Error& error) {
   }
 }
 
+int Console::fail(const base::Error& problem) {
+  error(problem);
+  return static_cast<int>(problem.kind);
+}
+
 void Console::warning(const base::Error& warning) {
   if (verbosity_ < 0) return;
   const std::string place = warning.place.text();

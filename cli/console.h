@@ -31,6 +31,8 @@ class Console {
 
   /// `kc: error: place: message`, the hint on a line of its own.
   void error(const base::Error& error);
+  /// error(), and what it means as an exit code.
+  int fail(const base::Error& error);
   void warning(const base::Error& warning);
   /// A plain line on stderr, dropped with -q.
   void note(std::string_view text);
@@ -67,10 +69,5 @@ class Console {
   std::optional<std::string> columns_;
   util::Clock::time_point last_status_{};
 };
-
-/// What an error means as an exit code.
-inline int exit_code(const base::Error& error) {
-  return static_cast<int>(error.kind);
-}
 
 }  // namespace kc::cli

@@ -24,19 +24,16 @@ int main(int argc, char** argv) {
   if (environment) parsed.common.environment = std::move(*environment);
   kc::cli::Console console(parsed.common);
   if (!environment) {
-    console.error(environment.error());
-    return kc::cli::exit_code(environment.error());
+    return console.fail(environment.error());
   }
   const std::string& directory = parsed.common.directory;
   if (!directory.empty() && chdir(directory.c_str()) != 0) {
     const auto error = kc::base::fail_errno(kc::base::ErrorKind::kInput, "change into", directory, errno);
-    console.error(error.error());
-    return kc::cli::exit_code(error.error());
+    return console.fail(error.error());
   }
   const int code = parsed.command(parsed.common, console);
   if (code != 0 || console.output_error() == 0) return code;
   const auto error =
       kc::base::fail_errno(kc::base::ErrorKind::kEnvironment, "write to", "stdout", console.output_error());
-  console.error(error.error());
-  return kc::cli::exit_code(error.error());
+  return console.fail(error.error());
 }

@@ -44,6 +44,7 @@ struct Description {
       0;  // raised when call sequence, arguments, environment or fact extraction change
   /// A rule between options ("debug needs opt 0"); gives the message, or nothing when all is well.
   std::function<std::optional<std::string>(const Pairs& options)> check_options;
+  uint32_t max_sources = 0;  // of one unit; 0 = any number
 };
 
 /// All backends known by name, in a fixed order.

@@ -44,7 +44,7 @@ class ByteWriter {
   void i64(int64_t value) { integer(static_cast<uint64_t>(value)); }
   void f64(double value) { integer(std::bit_cast<uint64_t>(value)); }
   void boolean(bool value) { u8(value ? 1 : 0); }
-  void raw(ByteView bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+  void raw(ByteView bytes);
   /// u32 length, then the bytes.
   void text(std::string_view value) {
     u32(static_cast<uint32_t>(value.size()));

@@ -58,6 +58,8 @@ std::vector<manifest::BackendRules> rules() {
       rule.options.push_back({option.name, option.values});
     rule.takes_configuration = description.takes_configuration;
     rule.check_options = description.check_options;
+    rule.max_sources = description.max_sources;
+    rule.available = description.available;
     out.push_back(std::move(rule));
   }
   return out;

@@ -29,6 +29,9 @@ constexpr size_t kMaxErrors = 1000;
 // without). A whole manifest written as JSON, one collection, may still hold 700,000 nodes.
 constexpr uint64_t kMaxWeightAhead = 3'000'000;
 
+// Eight times the longest key of a manifest. Keys are sorted, hashed and compared, often more than once.
+constexpr size_t kMaxKeyBytes = 1024;
+
 // Thrown to get out of yaml-cpp, by the event handler or the stream; caught in read_yaml.
 struct Refused {
   YamlPlace place;
@@ -92,17 +95,19 @@ class YamlBuilder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    leaf(YamlDocument::Tag::kNull, mark, anchor);
+    leaf(YamlDocument::Tag::kNull, mark, anchor, 0);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     check_tag(mark, tag);
-    if (tag != "?" && mark.pos >= 0 && !is_quote_closed(source_, static_cast<size_t>(mark.pos))) {
+    // An empty scalar behind a tag of its own may be none at all, and was refused for its tag.
+    const bool may_be_quoted = tag == "!" || (tag != "?" && !value.empty());
+    if (may_be_quoted && mark.pos >= 0 && !is_quote_closed(source_, static_cast<size_t>(mark.pos))) {
       throw Refused{place_of(mark), "not YAML: a quote that opens here is never closed", {}};
     }
-    const uint32_t index =
-        leaf(tag == "?" ? YamlDocument::Tag::kPlain : YamlDocument::Tag::kQuoted, mark, anchor);
+    const uint32_t index = leaf(tag == "?" ? YamlDocument::Tag::kPlain : YamlDocument::Tag::kQuoted, mark,
+                                anchor, value.size());
     record(index).first = static_cast<uint32_t>(document_.text_.size());
     record(index).count = static_cast<uint32_t>(value.size());
     document_.text_ += value;
@@ -114,9 +119,10 @@ class YamlBuilder final : public YAML::EventHandler {
     if (target.open) {
       throw Refused{place_of(mark), "an alias within the anchor that it stands for: it would never end", {}};
     }
-    count(target.nodes, mark);
+    count(target.nodes, target.bytes, mark);
     check_depth(frames_.size() + target.height, mark);
-    const uint32_t index = append(YamlDocument::Tag::kAlias, mark, record(target.index).tag);
+    const uint32_t index =
+        append(YamlDocument::Tag::kAlias, mark, record(target.index).tag, target.bytes);
     record(index).first = target.index;
     raise_height(target.height);
   }
@@ -154,11 +160,13 @@ class YamlBuilder final : public YAML::EventHandler {
     uint32_t children = 0;
     uint32_t height = 1;  // levels of collections, itself included
     uint32_t nodes_before = 0;
+    uint64_t bytes_before = 0;
     YAML::anchor_t anchor = 0;
   };
   struct Anchor {
     uint32_t index = 0;
     uint32_t nodes = 1;  // with aliases expanded
+    uint64_t bytes = 0;  // of text, with aliases expanded
     uint32_t height = 0;
     bool open = false;
   };
@@ -171,12 +179,20 @@ class YamlBuilder final : public YAML::EventHandler {
         Error{ErrorKind::kInput, std::move(message), located(file_, place), std::move(hint), 0});
   }
 
-  void count(uint32_t nodes, const YAML::Mark& mark) {
-    nodes_ += nodes;  // both at most limits_.nodes: no overflow
+  void count(uint32_t nodes, uint64_t bytes, const YAML::Mark& mark) {
+    // All at most their limits: no overflow.
+    nodes_ += nodes;
+    bytes_ += bytes;
     if (nodes_ > limits_.nodes) {
       throw Refused{place_of(mark),
                     format("more than {} nodes (an alias counts as all that it stands for)", limits_.nodes),
                     {}};
+    }
+    if (bytes_ > limits_.bytes) {
+      throw Refused{
+          place_of(mark),
+          format("more than {} bytes of text (an alias counts as all that it stands for)", limits_.bytes),
+          {}};
     }
   }
 
@@ -196,8 +212,9 @@ class YamlBuilder final : public YAML::EventHandler {
     if (!frames_.empty()) frames_.back().height = std::max(frames_.back().height, child + 1);
   }
 
-  // A new node at the end of the collection that is open. `kind` is what it is or, an alias, stands for.
-  uint32_t append(YamlDocument::Tag tag, const YAML::Mark& mark, YamlDocument::Tag kind) {
+  // A new node at the end of the collection that is open. `kind` and `bytes` of text are what it is or, an
+  // alias, stands for.
+  uint32_t append(YamlDocument::Tag tag, const YAML::Mark& mark, YamlDocument::Tag kind, uint64_t bytes) {
     buffer_.event(place_of(mark));
     const auto index = static_cast<uint32_t>(document_.records_.size());
     document_.records_.push_back({place_of(mark), 0, 0, 0, tag});
@@ -210,14 +227,16 @@ class YamlBuilder final : public YAML::EventHandler {
     if (is_key && kind != YamlDocument::Tag::kPlain && kind != YamlDocument::Tag::kQuoted) {
       report(place_of(mark), kind == YamlDocument::Tag::kNull ? "a key is missing"
                                                               : "a key must be a value, not a collection");
+    } else if (is_key && bytes > kMaxKeyBytes) {
+      throw Refused{place_of(mark), format("a key of {} bytes; at most {} are read", bytes, kMaxKeyBytes), {}};
     }
     return index;
   }
 
-  uint32_t leaf(YamlDocument::Tag tag, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    count(1, mark);
-    const uint32_t index = append(tag, mark, tag);
-    if (anchor != 0) anchor_at(anchor) = {index, 1, 0, false};
+  uint32_t leaf(YamlDocument::Tag tag, const YAML::Mark& mark, YAML::anchor_t anchor, uint64_t bytes) {
+    count(1, bytes, mark);
+    const uint32_t index = append(tag, mark, tag, bytes);
+    if (anchor != 0) anchor_at(anchor) = {index, 1, bytes, 0, false};
     return index;
   }
 
@@ -226,17 +245,18 @@ class YamlBuilder final : public YAML::EventHandler {
     check_tag(mark, explicit_tag);
     check_depth(frames_.size() + 1, mark);
     const uint32_t before = nodes_;
-    count(1, mark);
-    const uint32_t index = append(tag, mark, tag);
-    if (anchor != 0) anchor_at(anchor) = {index, 0, 0, true};
-    frames_.push_back({index, 0, 0, 1, before, anchor});
+    count(1, 0, mark);
+    const uint32_t index = append(tag, mark, tag, 0);
+    if (anchor != 0) anchor_at(anchor) = {index, 0, 0, 0, true};
+    frames_.push_back({index, 0, 0, 1, before, bytes_, anchor});
   }
 
   void close() {
     const Frame frame = frames_.back();
     frames_.pop_back();
     if (frame.anchor != 0) {
-      anchor_at(frame.anchor) = {frame.index, nodes_ - frame.nodes_before, frame.height, false};
+      anchor_at(frame.anchor) = {frame.index, nodes_ - frame.nodes_before, bytes_ - frame.bytes_before,
+                                 frame.height, false};
     }
     raise_height(frame.height);
   }
@@ -273,6 +293,7 @@ class YamlBuilder final : public YAML::EventHandler {
   std::vector<Anchor> anchors_;
   std::vector<std::pair<std::string_view, YamlPlace>> keys_;  // scratch of check_duplicates
   uint32_t nodes_ = 0;                                        // so far, with aliases expanded
+  uint64_t bytes_ = 0;                                        // of text, the same
   uint32_t documents_ = 0;
 };
 
@@ -283,6 +304,21 @@ YamlRead refused(const std::string& file, YamlPlace place, std::string message, 
   out.errors.push_back(
       Error{ErrorKind::kInput, std::move(message), located(file, place), std::move(hint), 0});
   return out;
+}
+
+// What may be behind a text that yaml-cpp does not take, when its line shows it.
+std::string hint_for(std::string_view text, const YAML::Mark& mark) {
+  if (mark.is_null()) return {};
+  const size_t at = std::min(static_cast<size_t>(std::max(mark.pos, 0)), text.size());
+  const size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+  const std::string_view line = text.substr(begin, text.find('\n', at) - begin);
+  const std::string_view indent = line.substr(0, line.find_first_not_of(" \t"));
+  if (indent.find('\t') != std::string_view::npos) return "a tab indents this line; indent with spaces";
+  const size_t cr = line.find('\r');
+  if (cr != std::string_view::npos && cr + 1 < line.size()) {
+    return "a carriage return alone ends no line; end lines with a line feed";
+  }
+  return {};
 }
 
 std::optional<YamlRead> refuse_before_parsing(const std::string& file, std::string_view text,
@@ -327,7 +363,8 @@ YamlRead read_yaml(const std::string& file, std::string_view text, const YamlLim
   } catch (const Refused& refusal) {
     out = refused(file, refusal.place, refusal.message, refusal.hint);
   } catch (const YAML::Exception& error) {
-    out = refused(file, place_of(error.mark), "not YAML: " + util::escape(error.msg));
+    out = refused(file, place_of(error.mark), "not YAML: " + util::escape(error.msg),
+                  hint_for(text, error.mark));
   } catch (const std::exception& error) {
     out = refused(file, {}, format("not YAML: {}", util::escape(error.what())));
   }

@@ -21,25 +21,17 @@ struct BadByte {
 std::optional<BadByte> find_bad_byte(std::string_view text);
 
 /// Whether the quoted scalar that begins at `at`, perhaps behind a tag or anchor, has its closing quote. True
-/// when no quote is found there. (yaml-cpp 0.7 takes a line end before the end of the text for one.)
+/// when no quote is found there, or only behind a tag or anchor of more than 1 KiB. (yaml-cpp 0.7 takes a line
+/// end before the end of the text for one.)
 bool is_quote_closed(std::string_view text, size_t at);
 
 /// Bounds from above what collections in brackets can hold, by looking at bytes alone: a scanner that must
-/// know whether `[` begins a key queues every token up to the `]` before it gives the first. Lines that begin
-/// with `#` cannot hold a token and are left out; brackets and commas in other text do count, which matters
-/// only beyond a million of them.
+/// know whether `[` begins a key queues every token up to the `]` before it gives the first. Brackets and
+/// commas in other text count too (only a scanner could tell a comment from a line of a quoted scalar), which
+/// matters beyond a million of them.
 class FlowMeter {
  public:
   void feed(char c) {
-    if (c == '\n' || c == '\r') {
-      line_start_ = true;
-      comment_ = false;
-      return;
-    }
-    if (comment_ || (line_start_ && (c == ' ' || c == '\t'))) return;
-    comment_ = line_start_ && c == '#';
-    line_start_ = false;
-    if (comment_) return;
     if (c == '[' || c == '{' || c == ',') ++nodes_;
     weight_ += weight_of(c);
   }
@@ -72,8 +64,6 @@ class FlowMeter {
   }
   uint64_t nodes_ = 0;
   uint64_t weight_ = 0;
-  bool line_start_ = true;
-  bool comment_ = false;
 };
 
 /// Where nodes() passes `most`, if it does.

@@ -192,6 +192,10 @@ std::optional<Message> decode(base::ByteView frame) {
   return decode_alternative(type, in);
 }
 
+void FrameReader::feed(base::ByteView bytes) {
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
 base::Result<std::optional<Message>> FrameReader::next() {
   const base::ByteView waiting = base::ByteView(buffer_).subspan(at_);
   if (waiting.size() < kHeadSize) return std::optional<Message>();

@@ -117,7 +117,7 @@ std::optional<Message> decode(base::ByteView frame);
 /// Cuts a byte stream into frames. Feed it what was read; it bounds what it keeps.
 class FrameReader {
  public:
-  void feed(base::ByteView bytes) { buffer_.insert(buffer_.end(), bytes.begin(), bytes.end()); }
+  void feed(base::ByteView bytes);
   /// The next whole message, nothing when more bytes are needed. An error is final (ErrorKind::kInternal).
   base::Result<std::optional<Message>> next();
 

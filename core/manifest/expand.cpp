@@ -49,6 +49,38 @@ uint64_t unit_bytes(const ResolvedKernel& kernel, const Matrix& matrix) {
   return bytes;
 }
 
+// False, and reported, when a specialization has more text than a bundle can hold. Counted before excludes:
+// it takes dozens of values of a kilobyte.
+bool check_specialization_text(const SpecializationsDraft& draft, Faults& faults) {
+  const auto check = [&](uint64_t bytes, YamlPlace place, std::string_view what) {
+    if (bytes <= kMaxSpecializationBytes) return true;
+    faults.error(place,
+                 format("{} has {} bytes of keys and values as written in names of units; at most {} are "
+                        "allowed",
+                        what, bytes, kMaxSpecializationBytes),
+                 "fewer keys or shorter values");
+    return false;
+  };
+  bool good = true;
+  if (draft.matrix) {
+    uint64_t bytes = draft.matrix->size() - 1;  // commas
+    for (const Axis& axis : *draft.matrix) {
+      size_t longest = 0;
+      for (const Text& value : axis.values) {
+        longest = std::max(longest, canonical_configuration({{axis.key.text, value.text}}).size());
+      }
+      bytes += longest;
+    }
+    good = check(bytes, draft.matrix_place, "the longest specialization of this matrix");
+  }
+  if (!draft.include) return good;
+  for (const Selection& include : *draft.include) {
+    const uint64_t bytes = canonical_configuration(sorted_pairs(include.pairs)).size();
+    if (!check(bytes, include.place, "this specialization")) good = false;
+  }
+  return good;
+}
+
 // The value of `key` in pairs sorted by key.
 const std::string* find(const Pairs& pairs, std::string_view key) {
   const auto at = std::lower_bound(pairs.begin(), pairs.end(), key,
@@ -195,6 +227,7 @@ bool check_extent(const std::vector<ResolvedKernel>& kernels, Faults& faults) {
   for (const ResolvedKernel& kernel : kernels) {
     if (!kernel.is_good) continue;
     const SpecializationsDraft& draft = specializations_of(kernel);
+    if (!check_specialization_text(draft, faults)) return false;
     const Matrix matrix(draft);
     const YamlPlace place = draft.matrix ? draft.matrix_place : kernel.draft->place;
     const uint64_t specializations = kernel.draft->specializations ? matrix.points() + matrix.includes() : 1;

@@ -26,7 +26,7 @@ bool check_kind(const Field& field, config::YamlKind kind, std::string_view expe
 
 // What `<<` gives: the pairs of one map or of several, less the keys that are there already. The reader has
 // counted every alias as all that it stands for, which bounds this.
-void merge(const Field& field, std::unordered_set<std::string>& seen, std::vector<Field>& out,
+void merge(const Field& field, std::unordered_set<std::string_view>& seen, std::vector<Field>& out,
            Faults& faults) {
   constexpr std::string_view kExpected = "a map or a list of maps";
   const auto take = [&](const Field& from) {
@@ -108,14 +108,14 @@ std::optional<std::vector<Field>> read_map(const Field& field, Faults& faults) {
   std::vector<Field> out;
   out.reserve(field.value.size());
   std::vector<Field> merges;
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string_view> seen;
   for (const YamlPair pair : field.value.pairs()) {
     if (!pair.key.is_scalar()) continue;
-    Field read{std::string(pair.key.text()), pair.key.place(), pair.value};
+    Field read{pair.key.text(), pair.key.place(), pair.value};
     // The reader reported a second one.
     if (!seen.insert(read.name).second) continue;
     const bool is_merge = pair.key.is_plain() && read.name == "<<";
-    (is_merge ? merges : out).push_back(std::move(read));
+    (is_merge ? merges : out).push_back(read);
   }
   for (const Field& from : merges) merge(from, seen, out, faults);
   return out;
@@ -151,7 +151,7 @@ std::optional<std::vector<NamedText>> read_configuration(const Field& field, Fau
   for (const Field& pair : *pairs) {
     const bool key = check_configuration_key(pair, faults);
     std::optional<Text> value = read_configuration_value(pair, faults);
-    if (key && value) out.push_back({{pair.name, pair.place}, std::move(*value)});
+    if (key && value) out.push_back({{std::string(pair.name), pair.place}, std::move(*value)});
   }
   if (faults.count() != before) return std::nullopt;
   return out;

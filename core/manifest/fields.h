@@ -31,8 +31,8 @@ struct NamedText {
 
 /// One pair of a map, or one item of a list.
 struct Field {
-  std::string name;  // the key; for an item, the key that its list belongs to
-  YamlPlace place;   // of the key or the item
+  std::string_view name;  // the key, in the document; for an item, the key that its list belongs to
+  YamlPlace place;        // of the key or the item
   YamlNode value;
   bool is_item = false;
 
@@ -77,7 +77,7 @@ std::optional<Text> read_configuration_value(const Field& field, Faults& faults)
 bool check_configuration_key(const Field& field, Faults& faults);
 
 /// A known key of a map and the member function that reads it. Without one the key is of a later version of
-/// kc and is refused as that.
+/// kc and is refused as that, and suggested to nobody.
 template <typename Parser>
 struct Handler {
   std::string_view key;
@@ -99,7 +99,9 @@ void read_fields(const std::vector<Field>& fields, std::span<const Handler<Parse
     }
     if (found == nullptr) {
       std::vector<std::string> known;
-      for (const Handler<Parser>& handler : handlers) known.emplace_back(handler.key);
+      for (const Handler<Parser>& handler : handlers) {
+        if (handler.read != nullptr) known.emplace_back(handler.key);
+      }
       report_unknown_key(field, where, known, faults);
     } else if (found->read == nullptr) {
       report_unsupported(field.place, quoted(field.name), faults);

@@ -33,6 +33,8 @@ struct BackendRules {
   std::vector<Option> options;
   bool takes_configuration = false;
   std::function<std::optional<std::string>(const Pairs& options)> check_options;
+  uint32_t max_sources = 0;  // of one kernel; 0 = any number
+  bool available = true;     // false: known by name; messages say that this version has it not
 };
 
 /// Upper bounds on the facts of an artifact; unset = no limit. Sizes in bytes.
@@ -50,7 +52,6 @@ struct Source {
 struct Kernel {
   std::string name;
   std::string backend;
-  bool exported = false;
   base::Place place;
   Pairs metadata;
   Limits limits;
@@ -105,6 +106,9 @@ struct Loaded {
 
 inline constexpr uint64_t kMaxManifestBytes = 8ULL << 20;
 inline constexpr uint64_t kMaxUnits = 1'000'000;
+/// What a bundle can hold of one unit, so that a plan which cannot be packed is refused before it is built.
+inline constexpr uint64_t kMaxSpecializationBytes = 65'535;  // of Unit::specialization_text
+inline constexpr uint64_t kMaxMetadataBytes = 64ULL << 10;   // of a kernel's keys and values; a bundle: 1 MiB
 inline constexpr util::Nanoseconds kDefaultTimeout = std::chrono::minutes(10);
 
 /// Reads, validates and expands the manifest at `path`. That sources exist is checked, their content is not

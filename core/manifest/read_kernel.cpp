@@ -149,7 +149,7 @@ class KernelReader {
     if (const std::optional<std::vector<Field>> pairs = read_map(field, faults_)) {
       for (const Field& pair : *pairs) {
         if (std::optional<Text> value = read_text(pair, faults_)) {
-          out.push_back({{pair.name, pair.place}, std::move(*value)});
+          out.push_back({{std::string(pair.name), pair.place}, std::move(*value)});
         }
       }
     }
@@ -173,10 +173,17 @@ class KernelReader {
   void metadata(const Field& field) {
     const std::optional<std::vector<Field>> pairs = read_map(field, faults_);
     Pairs out;
+    uint64_t bytes = 0;
     for (const Field& pair : pairs.value_or(std::vector<Field>())) {
       const bool key = check_configuration_key(pair, faults_);
       const std::optional<Text> value = read_configuration_value(pair, faults_);
-      if (key && value) out.emplace_back(pair.name, value->text);
+      if (!key || !value) continue;
+      bytes += pair.name.size() + value->text.size();
+      out.emplace_back(pair.name, value->text);
+    }
+    if (bytes > kMaxMetadataBytes) {
+      faults_.error(field.place, format("the metadata of a kernel may have {} bytes in all, and this has {}",
+                                        kMaxMetadataBytes, bytes));
     }
     std::sort(out.begin(), out.end());
     draft_.metadata.set(std::move(out));

@@ -185,6 +185,16 @@ ManifestDraft read_manifest(const YamlNode& root, Faults& faults) {
   return ManifestReader(faults).read(root);
 }
 
+namespace {
+
+// The same for two ways to write one target: features may stand in any order.
+std::string identity_of(const target::Target& target) {
+  return format("{}{}:{}:{}", target.processor, target.suffix != 0 ? std::string(1, target.suffix) : "",
+                static_cast<int>(target.sramecc), static_cast<int>(target.xnack));
+}
+
+}  // namespace
+
 std::optional<std::vector<TargetDraft>> read_targets(const Field& field, Faults& faults) {
   const std::optional<std::vector<Field>> items = read_list(field, "[sm_90, gfx942]", faults);
   if (!items) return std::nullopt;
@@ -199,7 +209,7 @@ std::optional<std::vector<TargetDraft>> read_targets(const Field& field, Faults&
       faults.error(text->place, target.error().message, target.error().hint);
       continue;
     }
-    const auto [found, is_new] = seen.emplace(text->text, text->place);
+    const auto [found, is_new] = seen.emplace(identity_of(*target), text->place);
     if (!is_new) {
       faults.error(text->place, format("the target {} is listed twice, first at line {}, column {}",
                                        quoted(text->text), found->second.line, found->second.column));

@@ -49,7 +49,7 @@ class SpecializationsReader {
     for (const Field& pair : pairs.value_or(std::vector<Field>())) {
       const bool key = check_key(pair);
       std::vector<Text> values = axis_values(pair);
-      if (key) axes.push_back({{pair.name, pair.place}, std::move(values)});
+      if (key) axes.push_back({{std::string(pair.name), pair.place}, std::move(values)});
     }
     const bool good = pairs && faults_.count() == before;
     draft_.matrix.set(good ? std::optional(std::move(axes)) : std::nullopt);

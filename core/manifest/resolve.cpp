@@ -27,10 +27,23 @@ const BackendRules* backend_of(std::string_view path, const std::vector<BackendR
   return nullptr;
 }
 
+constexpr std::string_view kNotHere = "not in this version";
+
 std::string known_suffixes(const std::vector<BackendRules>& backends) {
   std::vector<std::string> out;
   for (const BackendRules& backend : backends) {
-    for (const std::string& suffix : backend.suffixes) out.push_back(format("{} ({})", suffix, backend.name));
+    for (const std::string& suffix : backend.suffixes) {
+      out.push_back(backend.available ? format("{} ({})", suffix, backend.name)
+                                      : format("{} ({}, {})", suffix, backend.name, kNotHere));
+    }
+  }
+  return "known: " + util::listed(out, out.size());
+}
+
+std::string known_backends(const std::vector<BackendRules>& backends) {
+  std::vector<std::string> out;
+  for (const BackendRules& backend : backends) {
+    out.push_back(backend.available ? backend.name : format("{} ({})", backend.name, kNotHere));
   }
   return "known: " + util::listed(out, out.size());
 }
@@ -46,6 +59,7 @@ class Resolver {
     out_.backend = find_backend();
     parse_templates();
     if (out_.backend != nullptr) {
+      check_source_count();
       resolve_options();
       check_limits();
       resolve_targets();
@@ -75,7 +89,7 @@ class Resolver {
     }
     if (found == nullptr) {
       std::string hint = util::did_you_mean(name, names);
-      if (hint.empty()) hint = "known: " + util::listed(names);
+      if (hint.empty()) hint = known_backends(context_.backends);
       faults_.error(draft_.backend->place, "unknown backend " + quoted(name), std::move(hint));
       return nullptr;
     }
@@ -117,9 +131,7 @@ class Resolver {
     const std::string name = base::file_name(source.text);
     const size_t dot = name.rfind('.');
     const std::string suffix = dot == std::string::npos || dot == 0 ? "" : name.substr(dot);
-    if (suffix == ".py") {
-      report_unsupported(source.place, "a source in cuTile Python (" + quoted(source.text) + ")", faults_);
-    } else if (suffix.find_first_of("{}") != std::string::npos) {
+    if (suffix.find_first_of("{}") != std::string::npos) {
       faults_.error(source.place, format("the backend cannot be told from {}", quoted(source.text)),
                     "name it with `backend:`");
     } else {
@@ -163,6 +175,16 @@ class Resolver {
       faults_.error(source.place, entry.fault,
                     faults_.wants_hints() ? context_.sources.hint_for(source.text) : "");
     }
+  }
+
+  // At the first source that is one too many.
+  void check_source_count() {
+    const uint32_t most = out_.backend->max_sources;
+    if (!draft_.sources || most == 0 || draft_.sources->size() <= most) return;
+    faults_.error((*draft_.sources)[most].place,
+                  format("{} takes {} a kernel, and this has {}", out_.backend->name,
+                         util::counted(most, "source"), draft_.sources->size()),
+                  "write a kernel for each");
   }
 
   void resolve_options() {

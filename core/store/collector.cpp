@@ -47,7 +47,7 @@ class Collection {
   }
 
   Result<GcReport> run() {
-    KC_TRY(scan());
+    scan();
     remove_entries();
     remove_temporaries();
     remove_states();
@@ -62,22 +62,24 @@ class Collection {
     Digest key;
   };
 
-  Result<void> scan() {
+  void scan() {
     // A random first shard, so that scans which run out of time do not always see the same ones.
     const unsigned first = scan_until_ ? static_cast<unsigned>(base::random_u64() % kShards) : 0;
     for (; shards_ < kShards; ++shards_) {
       if (scan_until_ && shards_ > 0 && Clock::now() > *scan_until_) break;
-      KC_TRY(visit_entries(layout_, (first + shards_) % kShards,
-                           [this](int folder, const char* name, const Digest& key) {
-                             struct stat status;
-                             if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-                             if (!S_ISREG(status.st_mode)) return;
-                             found_.push_back({mtime_ns(status), counted_bytes(status), key});
-                             report_.bytes_before += found_.back().bytes;
-                           }));
+      const auto visited = visit_entries(layout_, (first + shards_) % kShards,
+                                         [this](int folder, const char* name, const Digest& key) {
+                                           struct stat status;
+                                           if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+                                             return;
+                                           if (!S_ISREG(status.st_mode)) return;
+                                           found_.push_back({mtime_ns(status), counted_bytes(status), key});
+                                           report_.bytes_before += found_.back().bytes;
+                                         });
+      // One folder that cannot be trusted or read must not keep the others over their limit.
+      if (!visited) trouble(visited.error().text());
     }
     report_.entries_before = found_.size();
-    return {};
   }
 
   void remove_entries() {

@@ -49,14 +49,15 @@ Checked<void> verify_entry(const Layout& layout, int folder, const char* name, c
   return {};
 }
 
-Result<ShardReport> verify_shard(const Layout& layout, unsigned shard) {
+ShardReport verify_shard(const Layout& layout, unsigned shard) {
   ShardReport report;
-  KC_TRY(visit_entries(layout, shard, [&](int folder, const char* name, const Digest& key) {
+  const auto visited = visit_entries(layout, shard, [&](int folder, const char* name, const Digest& key) {
     ++report.entries;
     if (const auto checked = verify_entry(layout, folder, name, key); !checked) {
       report.wrong.emplace_back(entry_path(key) + ": " + checked.error().why, checked.error().flaw);
     }
-  }));
+  });
+  if (!visited) report.wrong.emplace_back(visited.error().text(), Flaw::kDamaged);
   std::sort(report.wrong.begin(), report.wrong.end());
   return report;
 }
@@ -77,7 +78,7 @@ Result<Stats> stats(const std::string& root) {
   Stats out;
   if (!layout) return out;
   for (unsigned shard = 0; shard < kShards; ++shard) {
-    KC_TRY(visit_entries(*layout, shard, [&](int folder, const char* name, const Digest& key) {
+    const auto visited = visit_entries(*layout, shard, [&](int folder, const char* name, const Digest& key) {
       const auto file = open_stored(*layout, folder, name);
       if (!file || !*file) return;
       const int64_t used_s = mtime_ns((*file)->status) / kSecondNs;
@@ -89,7 +90,8 @@ Result<Stats> stats(const std::string& root) {
       if (!header) return;  // counted, but nobody can say of what
       ++out.by_backend_target[header->entry.backend + " " + header->entry.target];
       out.compile_seconds += header->entry.seconds;
-    }));
+    });
+    if (!visited) out.unreadable.push_back(visited.error().text());
   }
   count_temporaries(*layout, out);
   count_states(*layout, out);
@@ -107,15 +109,14 @@ Result<VerifyReport> verify(const std::string& root) {
   KC_ASSIGN(const auto layout, Layout::open(root, Access::kRead));
   VerifyReport out;
   if (!layout) return out;
-  std::array<Result<ShardReport>, kShards> shards;
+  std::array<ShardReport, kShards> shards;
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxVerifyThreads);
   base::parallel_for(kShards, threads, [&](size_t shard) {
     shards[shard] = verify_shard(*layout, static_cast<unsigned>(shard));
   });
-  for (Result<ShardReport>& shard : shards) {
-    KC_TRY(shard);
-    out.entries += shard->entries;
-    for (auto& [text, flaw] : shard->wrong) {
+  for (ShardReport& shard : shards) {
+    out.entries += shard.entries;
+    for (auto& [text, flaw] : shard.wrong) {
       (flaw == Flaw::kNewer ? out.newer : out.damaged).push_back(std::move(text));
     }
   }

@@ -38,6 +38,7 @@ struct Stats {
   int64_t oldest_s = 0, newest_s = 0;                        // last use, since the epoch
   uint64_t hits = 0, misses = 0, puts = 0, soft_errors = 0;  // folded from stats.d
   uint64_t corrupt = 0, declined = 0;                        // likewise
+  std::vector<std::string> unreadable;  // folders of entries that could not be read, and why: not counted
 };
 base::Result<Stats> stats(const std::string& root);
 

@@ -107,6 +107,12 @@ class LocalStore final : public Store {
     return false;
   }
 
+  void damaged(const std::string& what) {
+    ++counters_.corrupt;
+    const std::lock_guard guard(mutex_);
+    if (trouble_.empty()) trouble_ = what;
+  }
+
   std::optional<Entry> look_up(const Digest& key);
   void refused(const Refusal& refusal, int shard, const Digest& key, const struct stat* status);
   void move_aside(int shard, const Digest& key, const struct stat* status);
@@ -162,7 +168,7 @@ void LocalStore::refused(const Refusal& refusal, int shard, const Digest& key, c
       survived(entry_path(key) + ": " + refusal.why);
       return;
     case Flaw::kDamaged:
-      ++counters_.corrupt;
+      damaged(entry_path(key) + ": " + refusal.why);
       if (writes()) move_aside(shard, key, status);
       return;
   }
@@ -240,7 +246,7 @@ bool LocalStore::link_entry(NewFile& file, int shard, const Digest& key) {
       return false;
     }
     if (flaw == Flaw::kDamaged) {
-      ++counters_.corrupt;
+      damaged(entry_path(key) + ": damaged");
       move_aside(shard, key, nullptr);
     } else if (there && options_.mode != Mode::kRefresh) {
       // Somebody else was faster with the same key; or nothing can be said, and it stays.
@@ -337,7 +343,7 @@ std::optional<Bytes> LocalStore::read_sealed(int folder, const std::string& name
   };
   auto bytes = read();
   if (bytes) return std::move(*bytes);
-  if (bytes.error().flaw == Flaw::kDamaged) ++counters_.corrupt;
+  if (bytes.error().flaw == Flaw::kDamaged) damaged(name + ": " + bytes.error().why);
   if (bytes.error().flaw == Flaw::kUnreadable) survived(bytes.error().why);
   return std::nullopt;
 }

@@ -81,7 +81,7 @@ std::string escape(std::string_view text, bool multi_line) {
     if (kept || (point.size != 0 && !is_control(point.value))) {
       out += text.substr(at, size);
     } else {
-      for (size_t i = 0; i < size; ++i) out += format("\\x{:02x}", byte_at(text, at + i));
+      for (size_t i = 0; i < size; ++i) out += util::format("\\x{:02x}", byte_at(text, at + i));
     }
     at += size;
   }
@@ -108,6 +108,10 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+size_t utf8_size(std::string_view text, size_t at) {
+  return decode(text, at).size;
+}
+
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
   const std::vector<std::string_view> views(candidates.begin(), candidates.end());
   const std::optional<size_t> index = base::nearest_index(name, views);
@@ -117,17 +121,17 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
   const std::optional<std::string> meant = nearest(name, candidates);
-  return meant ? format("did you mean \"{}\"?", escape(*meant)) : std::string();
+  return meant ? util::format("did you mean \"{}\"?", escape(*meant)) : std::string();
 }
 
 std::string counted(uint64_t count, std::string_view singular, std::string_view plural) {
-  if (count == 1) return format("1 {}", singular);
-  return plural.empty() ? format("{} {}s", count, singular) : format("{} {}", count, plural);
+  if (count == 1) return util::format("1 {}", singular);
+  return plural.empty() ? util::format("{} {}s", count, singular) : util::format("{} {}", count, plural);
 }
 
 std::string listed(std::span<const std::string> names, size_t most) {
   if (names.size() > most) {
-    const std::string rest = format("{} more", names.size() - most);
+    const std::string rest = util::format("{} more", names.size() - most);
     return most == 0 ? rest : join(names.first(most), ", ") + " and " + rest;
   }
   if (names.size() < 2) return names.empty() ? std::string() : names.front();
@@ -135,7 +139,7 @@ std::string listed(std::span<const std::string> names, size_t most) {
 }
 
 std::string size_text(uint64_t bytes) {
-  if (bytes < 1024) return format("{} B", bytes);
+  if (bytes < 1024) return util::format("{} B", bytes);
   constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes) / 1024;
   size_t unit = 0;
@@ -144,7 +148,7 @@ std::string size_text(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return format("{:.1f} {}", value, kUnits[unit]);
+  return util::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::optional<uint64_t> parse_size(std::string_view text) {

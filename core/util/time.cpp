@@ -42,12 +42,13 @@ std::string duration_text(double seconds) {
   constexpr double kMost = 1e15;
   if (seconds > kMost) seconds = kMost;
   // Each limit is where rounding would carry into the next form: never `10.0 s` nor `60 s`.
-  if (seconds < 9.995) return format("{:.2f} s", seconds);
+  if (seconds < 9.995) return util::format("{:.2f} s", seconds);
   const auto whole = static_cast<uint64_t>(seconds + 0.5);
-  if (whole < 60) return format("{} s", whole);
+  if (whole < 60) return util::format("{} s", whole);
   const auto with_rest = [](uint64_t count, std::string_view unit, uint64_t rest,
                             std::string_view rest_unit) {
-    return rest == 0 ? format("{} {}", count, unit) : format("{} {} {} {}", count, unit, rest, rest_unit);
+    return rest == 0 ? util::format("{} {}", count, unit)
+                     : util::format("{} {} {} {}", count, unit, rest, rest_unit);
   };
   if (whole < 3600) return with_rest(whole / 60, "min", whole % 60, "s");
   const uint64_t minutes = (whole + 30) / 60;

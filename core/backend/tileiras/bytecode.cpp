@@ -22,6 +22,9 @@ constexpr uint8_t kLastKnownMinor = 5;  // 13.5 writes its hints and argument at
 constexpr uint64_t kLargestAlignment = 4096;
 // Real hints nest two deep (architecture, then a dictionary of numbers).
 constexpr int kDeepestAttribute = 16;
+// All functions may share one name, and each gets a copy: together these bound what the names take to 64 MiB.
+constexpr size_t kMaxEntries = 4096;
+constexpr uint64_t kMaxNameSize = 16ULL << 10;
 
 std::unexpected<base::Error> unreadable(std::string why) {
   return base::fail(base::ErrorKind::kInput, "the names in this bytecode cannot be read: " + std::move(why));
@@ -103,7 +106,9 @@ base::Result<std::vector<uint64_t>> read_functions(base::ByteView section, uint8
     if (minor >= 5) skip_attribute(in, 0);
     in.raw(in.leb128());  // body
     if (!in.ok()) return unreadable("its function table is damaged or of an unknown kind");
-    if (is_entry) out.push_back(name);
+    if (!is_entry) continue;
+    if (out.size() == kMaxEntries) return unreadable(util::format("it has more than {} entries", kMaxEntries));
+    out.push_back(name);
   }
   return out;
 }
@@ -124,6 +129,9 @@ base::Result<std::vector<std::string>> read_strings(base::ByteView section,
     const uint64_t end =
         index + 1 < count ? base::load_le<uint32_t>(offsets, (index + 1) * sizeof(uint32_t)) : data.size();
     if (begin > end || end > data.size()) return unreadable("its string table is damaged");
+    if (end - begin > kMaxNameSize) {
+      return unreadable(util::format("the name of an entry has more than {} bytes", kMaxNameSize));
+    }
     out.emplace_back(base::as_text(data.subspan(begin, end - begin)));
   }
   return out;

@@ -36,6 +36,7 @@ Description description() {
   out.run = RunKind::kChild;
   out.adapter_revision = kAdapterRevision;
   out.check_options = check_options;
+  out.max_sources = 1;
   return out;
 }
 

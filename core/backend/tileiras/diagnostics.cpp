@@ -142,22 +142,20 @@ std::optional<Diagnostic> parse_line(std::string_view line) {
   return std::nullopt;
 }
 
-const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics) {
-  const auto found = std::ranges::find(diagnostics, Severity::kError, &Diagnostic::severity);
-  return found == diagnostics.end() ? nullptr : &*found;
-}
-
 bool says(const Failure& failure, std::string_view text) {
   return std::ranges::any_of(failure.diagnostics, [&](const Diagnostic& diagnostic) {
     return diagnostic.message.find(text) != std::string::npos;
   });
 }
 
+// The first line that an error says; some say none.
 std::string lead(const Failure& failure, std::string_view otherwise) {
-  const Diagnostic* error = first_error(failure.diagnostics);
-  if (error == nullptr) return std::string(otherwise);
-  const std::string_view message = error->message;
-  return std::string(message.substr(0, message.find('\n')));
+  for (const Diagnostic& diagnostic : failure.diagnostics) {
+    const std::string_view message = diagnostic.message;
+    if (diagnostic.severity != Severity::kError || message.empty()) continue;
+    return std::string(message.substr(0, message.find('\n')));
+  }
+  return std::string(otherwise);
 }
 
 Explanation no_space(std::string_view why) {
@@ -252,8 +250,12 @@ std::vector<Diagnostic> parse_diagnostics(std::string_view text) {
       // Said by a library below the compiler, before the compiler's own message.
       out.push_back({Severity::kNote, {}, std::string(line.substr(0, kLongestMessage)), {}, 0, 0});
     } else if (out.back().message.size() + line.size() < kLongestMessage) {
-      out.back().message += '\n';
-      out.back().message += line;
+      if (out.back().message.empty()) {
+        out.back().message = util::trim(line);
+      } else {
+        out.back().message += '\n';
+        out.back().message += line;
+      }
     }
   }
   return out;
