@@ -113,10 +113,6 @@ void write_compiler(base::ByteWriter& out, const Compiler& compiler) {
 
 Compiler read_compiler(base::ByteReader& in) {
   constexpr size_t kLeastFile = 4 + 4 + 40 + 32;  // two empty texts, a tuple, a digest
-  const auto digest = [&in] {
-    const base::ByteView bytes = in.raw(base::Digest{}.bytes.size());
-    return in.ok() ? base::digest_from(bytes) : base::Digest{};
-  };
   Compiler out;
   out.backend = in.text();
   out.program = in.text();
@@ -126,10 +122,10 @@ Compiler read_compiler(base::ByteReader& in) {
     file.role = in.text();
     file.path = in.text();
     file.tuple = base::read_tuple(in);
-    file.digest = digest();
+    file.digest = base::read_digest(in);
     out.files.push_back(std::move(file));
   }
-  out.identity = digest();
+  out.identity = base::read_digest(in);
   if (in.ok() && out.identity != identity_of(out)) in.fail();
   return out;
 }

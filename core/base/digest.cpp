@@ -68,6 +68,15 @@ Digest digest_from(ByteView bytes) {
   return out;
 }
 
+void write_digest(ByteWriter& out, const Digest& digest) {
+  out.raw(digest.bytes);
+}
+
+Digest read_digest(ByteReader& in) {
+  const ByteView bytes = in.raw(Digest{}.bytes.size());
+  return in.ok() ? digest_from(bytes) : Digest{};
+}
+
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
   ~State() { EVP_MD_CTX_free(context); }

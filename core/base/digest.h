@@ -28,6 +28,9 @@ std::optional<Digest> parse_digest(std::string_view hex);
 std::string to_hex(ByteView bytes);
 /// The digest in 32 raw bytes. Precondition: `bytes.size() == 32`.
 Digest digest_from(ByteView bytes);
+/// The 32 raw bytes, and back; `in` fails when there are fewer.
+void write_digest(ByteWriter& out, const Digest& digest);
+Digest read_digest(ByteReader& in);
 
 /// Incremental SHA-256. Not for concurrent use of one object. Aborts the process if libcrypto cannot give
 /// SHA-256 at all: nothing in kc is safe without it.

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "base/atomic_file.h"
 #include "build/keys.h"
+#include "build/store_holder.h"
 #include "build/work.h"
 #include "bundle/bundle.h"
 #include "engine/wire.h"
@@ -31,64 +31,6 @@ void note_key_format(const State& earlier, Listener& listener) {
   if (earlier.key_domain != kContentDomain) {
     listener.note("key format changed: everything is compiled once more");
   }
-}
-
-// The store of this build, and the temporary one's removal.
-class StoreHolder {
- public:
-  StoreHolder(const StoreChoice& choice, Listener& listener) : choice_(choice), listener_(listener) {}
-  ~StoreHolder() {
-    store_.reset();
-    if (!temporary_.empty()) static_cast<void>(base::remove_tree(temporary_));
-  }
-  StoreHolder(const StoreHolder&) = delete;
-  StoreHolder& operator=(const StoreHolder&) = delete;
-
-  /// An error is final; without one get() may still be null (mode off, or a store that cannot be used).
-  Result<void> open();
-  store::Store* get() const { return store_.get(); }
-  bool trouble() const { return trouble_; }
-  bool is_temporary() const { return !temporary_.empty(); }
-
- private:
-  Result<void> open_temporary(const std::string& why);
-
-  const StoreChoice& choice_;
-  Listener& listener_;
-  std::unique_ptr<store::Store> store_;
-  std::string temporary_;
-  bool trouble_ = false;
-};
-
-Result<void> StoreHolder::open() {
-  if (choice_.mode == store::Mode::kOff) return {};
-  if (choice_.directory.empty()) return open_temporary("neither HOME nor XDG_CACHE_HOME is set");
-  store::Options options{choice_.directory, choice_.mode, choice_.limit_bytes};
-  auto opened = store::Store::open(options);
-  if (opened) {
-    store_ = std::move(*opened);
-    return {};
-  }
-  // A refusal for safety is the user's to decide; what merely does not work never fails a build.
-  if (choice_.strict || opened.error().sys_errno == 0) return std::unexpected(opened.error());
-  return open_temporary(opened.error().message);
-}
-
-Result<void> StoreHolder::open_temporary(const std::string& why) {
-  trouble_ = true;
-  const std::string folder = base::join_path(choice_.temporary_folder, base::unique_name("kc-store-"));
-  store::Options options{folder, store::Mode::kReadWrite, 0};
-  auto opened = store::Store::open(options);
-  std::string what = why + "; a temporary store serves this build alone";
-  if (opened) {
-    temporary_ = folder;
-    store_ = std::move(*opened);
-  } else {
-    what = why + "; this build keeps nothing";
-  }
-  listener_.warning(
-      {ErrorKind::kEnvironment, what, {}, "set KC_STORE_DIR or --store to a folder of your own"});
-  return {};
 }
 
 // One build from state to state. The passes stand in run() in their order.

@@ -1,5 +1,7 @@
 // Pass: the misses run in the engine. The queue, its order and all decisions are here; the engine only
 // compiles.
+#include <unistd.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -226,7 +228,12 @@ void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& do
   entry.artifact = done.artifact;
   entry.seconds = done.seconds;
   entry.peak_bytes = done.peak_bytes;
+  entry.key_fields = content_key_fields(unit, *backend::find_description(entry.backend),
+                                        work_.prepared.compiler(entry.backend)->identity,
+                                        work_.prepared.source_digests(index));
   entry.origin.kc_version = engine::build_id();
+  entry.origin.host = util::host_name();
+  entry.origin.user = std::to_string(geteuid());  // a number: names would need a look-up, which may hang
   entry.origin.time_s = base::wall_clock_ns() / 1'000'000'000;
   work_.store->put(entry);
 }

@@ -24,23 +24,46 @@ constexpr std::string_view kHostArchitecture = "aarch64";
 #error "kc runs on x86-64 and aarch64 hosts"
 #endif
 
+// Calls `visit(tag, name, value)` for each field of the key, in order. Digests are given as their raw bytes.
+template <typename Visit>
+void visit_fields(const manifest::Unit& unit, const backend::Description& backend,
+                  const base::Digest& compiler_identity, const std::vector<base::Digest>& sources,
+                  const Visit& visit) {
+  base::ByteWriter revision;
+  revision.u64(backend.adapter_revision);
+  visit(kBackend, "backend", base::as_bytes(backend.name));
+  visit(kAdapterRevision, "adapter_revision", base::ByteView(revision.bytes()));
+  visit(kCompiler, "compiler", compiler_identity.view());
+  visit(kHost, "host", base::as_bytes(kHostArchitecture));
+  visit(kTarget, "target", base::as_bytes(unit.target.text));
+  visit(kEntry, "entry", base::as_bytes(unit.entry));
+  for (const auto& [name, value] : unit.options) {
+    visit(kOptionName, "option", base::as_bytes(name));
+    visit(kOptionValue, "value", base::as_bytes(value));
+  }
+  for (const base::Digest& source : sources) visit(kSource, "source", source.view());
+}
+
 }  // namespace
 
 base::Digest content_key(const manifest::Unit& unit, const backend::Description& backend,
                          const base::Digest& compiler_identity, const std::vector<base::Digest>& sources) {
   base::KeyHasher hasher(kContentDomain);
-  hasher.field(kBackend, backend.name);
-  hasher.field(kAdapterRevision, uint64_t{backend.adapter_revision});
-  hasher.field(kCompiler, compiler_identity.view());
-  hasher.field(kHost, kHostArchitecture);
-  hasher.field(kTarget, unit.target.text);
-  hasher.field(kEntry, unit.entry);
-  for (const auto& [name, value] : unit.options) {
-    hasher.field(kOptionName, name);
-    hasher.field(kOptionValue, value);
-  }
-  for (const base::Digest& source : sources) hasher.field(kSource, source.view());
+  visit_fields(unit, backend, compiler_identity, sources,
+               [&](Tag tag, std::string_view, base::ByteView value) { hasher.field(tag, value); });
   return hasher.finish();
+}
+
+std::vector<std::pair<std::string, std::string>> content_key_fields(
+    const manifest::Unit& unit, const backend::Description& backend, const base::Digest& compiler_identity,
+    const std::vector<base::Digest>& sources) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  visit_fields(unit, backend, compiler_identity, sources,
+               [&](Tag tag, std::string_view name, base::ByteView value) {
+                 const bool is_text = tag != kCompiler && tag != kSource && tag != kAdapterRevision;
+                 fields.emplace_back(name, is_text ? std::string(base::as_text(value)) : base::to_hex(value));
+               });
+  return fields;
 }
 
 }  // namespace kc::build

@@ -1,6 +1,9 @@
 // Content keys (docs/architecture.md: keys). For a backend without a front half this is the unit's only key.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -16,5 +19,11 @@ inline constexpr std::string_view kContentDomain{"kc-content-v1\0", 14};
 /// sources, in order.
 base::Digest content_key(const manifest::Unit& unit, const backend::Description& backend,
                          const base::Digest& compiler_identity, const std::vector<base::Digest>& sources);
+
+/// The same fields for people: name and value, digests and numbers in hexadecimal. An entry keeps them.
+std::vector<std::pair<std::string, std::string>> content_key_fields(const manifest::Unit& unit,
+                                                                    const backend::Description& backend,
+                                                                    const base::Digest& compiler_identity,
+                                                                    const std::vector<base::Digest>& sources);
 
 }  // namespace kc::build

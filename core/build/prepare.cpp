@@ -245,6 +245,12 @@ const backend::Compiler* Prepared::compiler(std::string_view backend) const {
   return found == compilers.end() ? nullptr : &*found;
 }
 
+std::vector<base::Digest> Prepared::source_digests(size_t index) const {
+  std::vector<base::Digest> digests;
+  for (const uint32_t source : unit(index).sources) digests.push_back(sources[source].digest);
+  return digests;
+}
+
 std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* earlier, Listener& listener) {
   manifest::Loaded loaded = manifest::load(options.manifest, rules());
   for (const Error& warning : loaded.warnings) listener.warning(warning);
@@ -269,13 +275,10 @@ std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* 
   if (!errors.empty()) return report(listener, errors);
   look_at_sources(prepared);
 
-  std::vector<base::Digest> digests;
   for (size_t i = 0; i < prepared.units.size(); ++i) {
-    digests.clear();
-    for (const uint32_t source : prepared.unit(i).sources) digests.push_back(prepared.sources[source].digest);
     const std::string& backend = prepared.kernel(i).backend;
     prepared.units[i].key = content_key(prepared.unit(i), *backend::find_description(backend),
-                                        prepared.compiler(backend)->identity, digests);
+                                        prepared.compiler(backend)->identity, prepared.source_digests(i));
   }
   return prepared;
 }

@@ -41,6 +41,8 @@ struct Prepared {
   const manifest::Unit& unit(size_t index) const { return plan.units[units[index].unit]; }
   const manifest::Kernel& kernel(size_t index) const { return plan.kernels[unit(index).kernel]; }
   const backend::Compiler* compiler(std::string_view backend) const;
+  /// Digests of the sources of unit `index`, in order.
+  std::vector<base::Digest> source_digests(size_t index) const;
 };
 
 /// Errors go to `listener`, all of them; the returned kind is that of the worst. `earlier` may be null.

@@ -10,15 +10,6 @@ namespace {
 // The largest source that a build takes; what is larger cannot have been an input.
 constexpr uint64_t kMaxInput = 1ULL << 30;
 
-void write_digest(base::ByteWriter& out, const base::Digest& digest) {
-  out.raw(digest.bytes);
-}
-
-base::Digest read_digest(base::ByteReader& in) {
-  const base::ByteView bytes = in.raw(32);
-  return in.ok() ? base::digest_from(bytes) : base::Digest{};
-}
-
 // Whether the file still has the recorded content; its tuple is brought up to date when it was read again.
 bool input_holds(InputMemory& input, int64_t recorded_ns, bool& read_again) {
   const auto now = base::stat_tuple(input.path);

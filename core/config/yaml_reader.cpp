@@ -19,7 +19,6 @@ namespace {
 
 using base::Error;
 using base::ErrorKind;
-using util::format;
 
 // More than this nobody reads, and a hostile text could hold half a million.
 constexpr size_t kMaxErrors = 1000;
@@ -106,8 +105,8 @@ class YamlBuilder final : public YAML::EventHandler {
     if (may_be_quoted && mark.pos >= 0 && !is_quote_closed(source_, static_cast<size_t>(mark.pos))) {
       throw Refused{place_of(mark), "not YAML: a quote that opens here is never closed", {}};
     }
-    const uint32_t index = leaf(tag == "?" ? YamlDocument::Tag::kPlain : YamlDocument::Tag::kQuoted, mark,
-                                anchor, value.size());
+    const uint32_t index =
+        leaf(tag == "?" ? YamlDocument::Tag::kPlain : YamlDocument::Tag::kQuoted, mark, anchor, value.size());
     record(index).first = static_cast<uint32_t>(document_.text_.size());
     record(index).count = static_cast<uint32_t>(value.size());
     document_.text_ += value;
@@ -121,8 +120,7 @@ class YamlBuilder final : public YAML::EventHandler {
     }
     count(target.nodes, target.bytes, mark);
     check_depth(frames_.size() + target.height, mark);
-    const uint32_t index =
-        append(YamlDocument::Tag::kAlias, mark, record(target.index).tag, target.bytes);
+    const uint32_t index = append(YamlDocument::Tag::kAlias, mark, record(target.index).tag, target.bytes);
     record(index).first = target.index;
     raise_height(target.height);
   }
@@ -184,27 +182,29 @@ class YamlBuilder final : public YAML::EventHandler {
     nodes_ += nodes;
     bytes_ += bytes;
     if (nodes_ > limits_.nodes) {
-      throw Refused{place_of(mark),
-                    format("more than {} nodes (an alias counts as all that it stands for)", limits_.nodes),
-                    {}};
-    }
-    if (bytes_ > limits_.bytes) {
       throw Refused{
           place_of(mark),
-          format("more than {} bytes of text (an alias counts as all that it stands for)", limits_.bytes),
+          util::format("more than {} nodes (an alias counts as all that it stands for)", limits_.nodes),
           {}};
+    }
+    if (bytes_ > limits_.bytes) {
+      throw Refused{place_of(mark),
+                    util::format("more than {} bytes of text (an alias counts as all that it stands for)",
+                                 limits_.bytes),
+                    {}};
     }
   }
 
   void check_depth(size_t depth, const YAML::Mark& mark) {
     if (depth > limits_.depth) {
-      throw Refused{place_of(mark), format("collections nested deeper than {} levels", limits_.depth), {}};
+      throw Refused{
+          place_of(mark), util::format("collections nested deeper than {} levels", limits_.depth), {}};
     }
   }
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
-    report(place_of(mark), format("the tag \"{}\" is not supported", util::escape(tag.substr(0, 100))),
+    report(place_of(mark), util::format("the tag \"{}\" is not supported", util::escape(tag.substr(0, 100))),
            "values are text as written; leave the tag out");
   }
 
@@ -228,7 +228,8 @@ class YamlBuilder final : public YAML::EventHandler {
       report(place_of(mark), kind == YamlDocument::Tag::kNull ? "a key is missing"
                                                               : "a key must be a value, not a collection");
     } else if (is_key && bytes > kMaxKeyBytes) {
-      throw Refused{place_of(mark), format("a key of {} bytes; at most {} are read", bytes, kMaxKeyBytes), {}};
+      throw Refused{
+          place_of(mark), util::format("a key of {} bytes; at most {} are read", bytes, kMaxKeyBytes), {}};
     }
     return index;
   }
@@ -277,9 +278,9 @@ class YamlBuilder final : public YAML::EventHandler {
     for (size_t i = 1; i < keys_.size(); ++i) {
       const auto& [text, place] = keys_[i];
       if (text != keys_[i - 1].first) continue;
-      report(place,
-             format("the key \"{}\" is written twice, first at line {}, column {}",
-                    util::escape(text.substr(0, 100)), keys_[i - 1].second.line, keys_[i - 1].second.column));
+      report(place, util::format("the key \"{}\" is written twice, first at line {}, column {}",
+                                 util::escape(text.substr(0, 100)), keys_[i - 1].second.line,
+                                 keys_[i - 1].second.column));
     }
   }
 
@@ -324,16 +325,17 @@ std::string hint_for(std::string_view text, const YAML::Mark& mark) {
 std::optional<YamlRead> refuse_before_parsing(const std::string& file, std::string_view text,
                                               const YamlLimits& limits) {
   if (text.size() > limits.bytes) {
-    return refused(file, {}, format("has {} bytes; at most {} are read", text.size(), limits.bytes));
+    return refused(file, {}, util::format("has {} bytes; at most {} are read", text.size(), limits.bytes));
   }
   if (text.empty()) return refused(file, {}, "is empty");
   if (const std::optional<BadByte> bad = find_bad_byte(text)) {
     return refused(file, bad->place,
-                   bad->is_control ? format("the control byte 0x{:02x} is not allowed in YAML", bad->value)
-                                   : format("not UTF-8: the byte 0x{:02x} is misplaced", bad->value));
+                   bad->is_control
+                       ? util::format("the control byte 0x{:02x} is not allowed in YAML", bad->value)
+                       : util::format("not UTF-8: the byte 0x{:02x} is misplaced", bad->value));
   }
   if (const std::optional<YamlPlace> excess = find_flow_excess(text, limits.nodes)) {
-    return refused(file, *excess, format("more than {} nodes", limits.nodes));
+    return refused(file, *excess, util::format("more than {} nodes", limits.nodes));
   }
   return std::nullopt;
 }
@@ -366,7 +368,7 @@ YamlRead read_yaml(const std::string& file, std::string_view text, const YamlLim
     out = refused(file, place_of(error.mark), "not YAML: " + util::escape(error.msg),
                   hint_for(text, error.mark));
   } catch (const std::exception& error) {
-    out = refused(file, {}, format("not YAML: {}", util::escape(error.what())));
+    out = refused(file, {}, util::format("not YAML: {}", util::escape(error.what())));
   }
   return out;
 }

@@ -15,8 +15,8 @@ namespace kc::config {
 
 struct YamlLimits {
   uint64_t bytes = 8ULL << 20;  // of the file; also of all scalars, an alias as all that it stands for
-  uint32_t nodes = 1'000'000;  // keys count; an alias counts as all that it stands for
-  uint32_t depth = 64;         // collections within one another; a scalar adds none; yaml-cpp ends at 500
+  uint32_t nodes = 1'000'000;   // keys count; an alias counts as all that it stands for
+  uint32_t depth = 64;          // collections within one another; a scalar adds none; yaml-cpp ends at 500
 };
 
 struct YamlRead {

@@ -21,8 +21,8 @@ struct BadByte {
 std::optional<BadByte> find_bad_byte(std::string_view text);
 
 /// Whether the quoted scalar that begins at `at`, perhaps behind a tag or anchor, has its closing quote. True
-/// when no quote is found there, or only behind a tag or anchor of more than 1 KiB. (yaml-cpp 0.7 takes a line
-/// end before the end of the text for one.)
+/// when no quote is found there, or only behind a tag or anchor of more than 1 KiB. (yaml-cpp 0.7 takes a
+/// line end before the end of the text for one.)
 bool is_quote_closed(std::string_view text, size_t at);
 
 /// Bounds from above what collections in brackets can hold, by looking at bytes alone: a scanner that must

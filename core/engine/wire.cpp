@@ -29,15 +29,6 @@ backend::Pairs read_pairs(ByteReader& in) {
   return pairs;
 }
 
-void write_digest(ByteWriter& out, const base::Digest& digest) {
-  out.raw(digest.bytes);
-}
-
-base::Digest read_digest(ByteReader& in) {
-  const base::ByteView bytes = in.raw(32);
-  return in.ok() ? base::digest_from(bytes) : base::Digest{};
-}
-
 // An enumerator at or below `last`; anything else is damage.
 template <typename Enum>
 Enum read_enum(ByteReader& in, Enum last) {

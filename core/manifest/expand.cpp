@@ -12,8 +12,6 @@
 namespace kc::manifest {
 namespace {
 
-using util::format;
-
 // A unit is expected to take about 1 KB; a plan of kMaxUnits may take 2 KB each. What is larger (a thousand
 // values of a kilobyte in each of a million units) is no plan that somebody means.
 constexpr uint64_t kMaxPlanBytes = kMaxUnits * 2048;
@@ -54,11 +52,12 @@ uint64_t unit_bytes(const ResolvedKernel& kernel, const Matrix& matrix) {
 bool check_specialization_text(const SpecializationsDraft& draft, Faults& faults) {
   const auto check = [&](uint64_t bytes, YamlPlace place, std::string_view what) {
     if (bytes <= kMaxSpecializationBytes) return true;
-    faults.error(place,
-                 format("{} has {} bytes of keys and values as written in names of units; at most {} are "
-                        "allowed",
-                        what, bytes, kMaxSpecializationBytes),
-                 "fewer keys or shorter values");
+    faults.error(
+        place,
+        util::format("{} has {} bytes of keys and values as written in names of units; at most {} are "
+                     "allowed",
+                     what, bytes, kMaxSpecializationBytes),
+        "fewer keys or shorter values");
     return false;
   };
   bool good = true;
@@ -159,7 +158,7 @@ class Expander {
 
   void bad_entry(const std::string& entry) {
     if (std::exchange(entry_reported_, true)) return;
-    faults_.error(draft_.entry ? draft_.entry->place : draft_.place, quoted(entry) + " cannot be an entry",
+    faults_.error(draft_.entry ? draft_.entry->place : draft_.place, in_quotes(entry) + " cannot be an entry",
                   "1 to 1024 bytes without blanks");
   }
 
@@ -174,10 +173,10 @@ class Expander {
         continue;
       }
       std::vector<std::string> names;
-      for (const auto& missing : missing_[i]) names.push_back(quoted(missing.first));
+      for (const auto& missing : missing_[i]) names.push_back(in_quotes(missing.first));
       faults_.error(place,
-                    format("{} of the files that {} names cannot be used: {}", names.size(),
-                           quoted(kernel_.sources[i].text().text), util::listed(names)),
+                    util::format("{} of the files that {} names cannot be used: {}", names.size(),
+                                 in_quotes(kernel_.sources[i].text().text), util::listed(names)),
                     fault);
     }
   }
@@ -200,9 +199,9 @@ class Expander {
       faults_.error(selection.place, "\"default\" matches no specialization");
     } else {
       faults_.error(selection.place,
-                    format("\"default\" matches {} specializations, among them {} and {}", found.size(),
-                           quoted(plan_.units[found[0]].specialization_text),
-                           quoted(plan_.units[found[1]].specialization_text)),
+                    util::format("\"default\" matches {} specializations, among them {} and {}", found.size(),
+                                 in_quotes(plan_.units[found[0]].specialization_text),
+                                 in_quotes(plan_.units[found[1]].specialization_text)),
                     "name more keys");
     }
   }
@@ -224,21 +223,25 @@ bool check_extent(const std::vector<ResolvedKernel>& kernels, Faults& faults) {
   uint64_t units = 0;
   uint64_t bytes = 0;
   uint64_t exclusions = 0;
+  bool fits = true;
   for (const ResolvedKernel& kernel : kernels) {
     if (!kernel.is_good) continue;
     const SpecializationsDraft& draft = specializations_of(kernel);
-    if (!check_specialization_text(draft, faults)) return false;
+    if (!check_specialization_text(draft, faults)) {
+      fits = false;
+      continue;
+    }
     const Matrix matrix(draft);
     const YamlPlace place = draft.matrix ? draft.matrix_place : kernel.draft->place;
     const uint64_t specializations = kernel.draft->specializations ? matrix.points() + matrix.includes() : 1;
     // At most a million targets and as many bytes a unit as 8 MiB of text give: no overflow.
     const uint64_t here = std::min(specializations * kernel.targets.size(), kMaxUnits * 1'000'000);
     if (here > kMaxUnits) {
-      faults.error(
-          place,
-          format("the kernel {} has {}{} units; a plan may have {}", quoted(kernel.draft->name->text),
-                 matrix.points() > kMaxUnits * 1'000 ? "more than " : "", here, kMaxUnits),
-          "counted before excludes");
+      faults.error(place,
+                   util::format("the kernel {} has {}{} units; a plan may have {}",
+                                in_quotes(kernel.draft->name->text),
+                                matrix.points() > kMaxUnits * 1'000 ? "more than " : "", here, kMaxUnits),
+                   "counted before excludes");
       return false;
     }
     units += here;
@@ -246,28 +249,29 @@ bool check_extent(const std::vector<ResolvedKernel>& kernels, Faults& faults) {
     exclusions += (matrix.points() + matrix.includes()) * matrix.excludes();
     if (units > kMaxUnits) {
       faults.error(place,
-                   format("with the kernel {} the plan has more than {} units",
-                          quoted(kernel.draft->name->text), kMaxUnits),
+                   util::format("with the kernel {} the plan has more than {} units",
+                                in_quotes(kernel.draft->name->text), kMaxUnits),
                    "counted before excludes");
       return false;
     }
     if (bytes > kMaxPlanBytes) {
       faults.error(place,
-                   format("with the kernel {} the plan would take more than {} of memory",
-                          quoted(kernel.draft->name->text), util::size_text(kMaxPlanBytes)),
+                   util::format("with the kernel {} the plan would take more than {} of memory",
+                                in_quotes(kernel.draft->name->text), util::size_text(kMaxPlanBytes)),
                    "fewer units, or fewer and shorter values in each");
       return false;
     }
     if (exclusions > kMaxExclusions) {
       faults.error(
           place,
-          format("with the kernel {} the excludes must be compared with more than {} points of matrices",
-                 quoted(kernel.draft->name->text), kMaxExclusions),
+          util::format(
+              "with the kernel {} the excludes must be compared with more than {} points of matrices",
+              in_quotes(kernel.draft->name->text), kMaxExclusions),
           "leave values out of the matrix instead");
       return false;
     }
   }
-  return true;
+  return fits;
 }
 
 void expand(const std::vector<ResolvedKernel>& kernels, util::Nanoseconds default_timeout,

@@ -63,7 +63,7 @@ std::vector<Error> Faults::take_warnings() {
   return sorted(std::move(warnings_));
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const bool cut = text.size() > kMostQuoted;
   size_t size = std::min(text.size(), kMostQuoted);
   // Not through the middle of a UTF-8 sequence.

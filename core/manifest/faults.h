@@ -44,6 +44,6 @@ class Faults {
 };
 
 /// Text of a manifest for a message: in double quotes, escaped, cut when it is long.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace kc::manifest

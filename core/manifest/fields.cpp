@@ -10,16 +10,15 @@ namespace {
 
 using config::kind_name;
 using config::YamlPair;
-using util::format;
 
 // False, and reported, unless the value is of `kind`. `expected` completes "must be".
 bool check_kind(const Field& field, config::YamlKind kind, std::string_view expected, Faults& faults) {
   if (field.value.kind() == kind) return true;
   if (field.value.kind() == config::YamlKind::kNull) {
-    faults.error(field.place, field.label() + " has no value", format("expected {}", expected));
+    faults.error(field.place, field.label() + " has no value", util::format("expected {}", expected));
   } else {
-    faults.error(field.value.place(),
-                 format("{} must be {}, not {}", field.label(), expected, kind_name(field.value.kind())));
+    faults.error(field.value.place(), util::format("{} must be {}, not {}", field.label(), expected,
+                                                   kind_name(field.value.kind())));
   }
   return false;
 }
@@ -43,7 +42,7 @@ void merge(const Field& field, std::unordered_set<std::string_view>& seen, std::
 }  // namespace
 
 std::string Field::label() const {
-  return is_item ? "an item of " + quoted(name) : quoted(name);
+  return is_item ? "an item of " + in_quotes(name) : in_quotes(name);
 }
 
 std::optional<Text> read_text(const Field& field, Faults& faults) {
@@ -52,12 +51,12 @@ std::optional<Text> read_text(const Field& field, Faults& faults) {
 }
 
 std::optional<uint64_t> read_number(const Field& field, uint64_t least, uint64_t most, Faults& faults) {
-  const std::string expected = format("a whole number from {} to {}", least, most);
+  const std::string expected = util::format("a whole number from {} to {}", least, most);
   if (!check_kind(field, config::YamlKind::kScalar, expected, faults)) return std::nullopt;
   const std::optional<uint64_t> number = util::parse_number(field.value.text(), least, most);
   if (!number) {
-    faults.error(field.value.place(),
-                 format("{} must be {}, not {}", field.label(), expected, quoted(field.value.text())));
+    faults.error(field.value.place(), util::format("{} must be {}, not {}", field.label(), expected,
+                                                   in_quotes(field.value.text())));
   }
   return number;
 }
@@ -67,12 +66,12 @@ std::optional<uint64_t> read_size(const Field& field, uint64_t least, uint64_t m
   if (!check_kind(field, config::YamlKind::kScalar, kExpected, faults)) return std::nullopt;
   const std::optional<uint64_t> size = util::parse_size(field.value.text());
   if (!size) {
-    faults.error(field.value.place(),
-                 format("{} must be {}, not {}", field.label(), kExpected, quoted(field.value.text())));
+    faults.error(field.value.place(), util::format("{} must be {}, not {}", field.label(), kExpected,
+                                                   in_quotes(field.value.text())));
   } else if (*size < least || *size > most) {
     faults.error(field.value.place(),
-                 format("{} must be from {} to {}, not {}", field.label(), util::size_text(least),
-                        util::size_text(most), quoted(field.value.text())));
+                 util::format("{} must be from {} to {}, not {}", field.label(), util::size_text(least),
+                              util::size_text(most), in_quotes(field.value.text())));
     return std::nullopt;
   }
   return size;
@@ -83,21 +82,22 @@ std::optional<util::Nanoseconds> read_duration(const Field& field, Faults& fault
   if (!check_kind(field, config::YamlKind::kScalar, kExpected, faults)) return std::nullopt;
   const std::optional<util::Nanoseconds> duration = util::parse_duration(field.value.text());
   if (!duration || duration->count() == 0) {
-    faults.error(field.value.place(), format("{} must be {}, more than 0 and at most 10 years, not {}",
-                                             field.label(), kExpected, quoted(field.value.text())));
+    faults.error(field.value.place(), util::format("{} must be {}, more than 0 and at most 10 years, not {}",
+                                                   field.label(), kExpected, in_quotes(field.value.text())));
     return std::nullopt;
   }
   return duration;
 }
 
 std::optional<std::vector<Field>> read_list(const Field& field, std::string_view like, Faults& faults) {
-  const std::string expected = format("a list like {}", like);
+  const std::string expected = util::format("a list like {}", like);
   if (!check_kind(field, config::YamlKind::kSequence, expected, faults)) return std::nullopt;
   std::vector<Field> out;
   out.reserve(field.value.size());
   for (const YamlNode item : field.value.items()) out.push_back({field.name, item.place(), item, true});
   if (out.empty()) {
-    faults.error(field.value.place(), field.label() + " is an empty list", format("expected {}", expected));
+    faults.error(field.value.place(), field.label() + " is an empty list",
+                 util::format("expected {}", expected));
     return std::nullopt;
   }
   return out;
@@ -123,7 +123,7 @@ std::optional<std::vector<Field>> read_map(const Field& field, Faults& faults) {
 
 bool check_configuration_key(const Field& field, Faults& faults) {
   if (is_configuration_key(field.name)) return true;
-  faults.error(field.place, quoted(field.name) + " is not a configuration key",
+  faults.error(field.place, in_quotes(field.name) + " is not a configuration key",
                "letters, digits, _ and ., at most 128 bytes, not a digit first");
   return false;
 }
@@ -131,8 +131,8 @@ bool check_configuration_key(const Field& field, Faults& faults) {
 std::optional<Text> read_configuration_value(const Field& field, Faults& faults) {
   std::optional<Text> value = read_text(field, faults);
   if (value && value->text.size() > kMaxValueBytes) {
-    faults.error(value->place, format("the value of {} has {} bytes; at most {} are allowed",
-                                      quoted(field.name), value->text.size(), kMaxValueBytes));
+    faults.error(value->place, util::format("the value of {} has {} bytes; at most {} are allowed",
+                                            in_quotes(field.name), value->text.size(), kMaxValueBytes));
     return std::nullopt;
   }
   return value;
@@ -158,14 +158,15 @@ std::optional<std::vector<NamedText>> read_configuration(const Field& field, Fau
 }
 
 void report_unsupported(YamlPlace place, std::string_view what, Faults& faults) {
-  faults.error(place, format("{} is not supported by this version of kc", what));
+  faults.error(place, util::format("{} is not supported by this version of kc", what));
 }
 
 void report_unknown_key(const Field& field, std::string_view where, std::span<const std::string> known,
                         Faults& faults) {
   std::string hint = util::did_you_mean(field.name, known);
   if (hint.empty()) hint = "known keys: " + util::listed(known, known.size());
-  faults.error(field.place, format("unknown key {} in {}", quoted(field.name), where), std::move(hint));
+  faults.error(field.place, util::format("unknown key {} in {}", in_quotes(field.name), where),
+               std::move(hint));
 }
 
 }  // namespace kc::manifest

@@ -104,7 +104,7 @@ void read_fields(const std::vector<Field>& fields, std::span<const Handler<Parse
       }
       report_unknown_key(field, where, known, faults);
     } else if (found->read == nullptr) {
-      report_unsupported(field.place, quoted(field.name), faults);
+      report_unsupported(field.place, in_quotes(field.name), faults);
     } else {
       (parser.*found->read)(field);
     }

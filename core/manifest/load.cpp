@@ -28,7 +28,7 @@ std::string in_folder(const std::string& folder, const std::string& path) {
 std::string hint_for_missing(const std::string& path) {
   const std::string folder = base::parent_path(path);
   const base::Result<std::vector<std::string>> names = base::list_directory(AT_FDCWD, folder);
-  if (!names) return "there is no folder " + quoted(folder);
+  if (!names) return "there is no folder " + in_quotes(folder);
   return util::did_you_mean(base::file_name(path), *names);
 }
 
@@ -46,7 +46,8 @@ void name_plan(const ManifestDraft& draft, const std::string& path, Plan& plan, 
   if (draft.name.is_faulty()) return;
   plan.name = draft.name ? draft.name->text : stem_of(path);
   if (!draft.name && !is_kernel_name(plan.name)) {
-    faults.error({}, "the file's name gives no name for the bundle: " + quoted(plan.name), "write `name:`");
+    faults.error({}, "the file's name gives no name for the bundle: " + in_quotes(plan.name),
+                 "write `name:`");
   }
   const std::string output = draft.output ? normal_path(draft.output->text) : plan.name + ".kcb";
   plan.output = in_folder(plan.folder, output);

@@ -8,8 +8,6 @@
 namespace kc::manifest {
 namespace {
 
-using util::format;
-
 class LimitsReader {
  public:
   explicit LimitsReader(Faults& faults) : faults_(faults) {}
@@ -78,7 +76,7 @@ class KernelReader {
     std::optional<Text> text = read_text(field, faults_);
     if (text) draft_.place = text->place;
     if (text && !is_kernel_name(text->text)) {
-      faults_.error(text->place, quoted(text->text) + " cannot be the name of a kernel",
+      faults_.error(text->place, in_quotes(text->text) + " cannot be the name of a kernel",
                     "letters, digits, _, . and -, at most 128 bytes, not . or - first");
       text.reset();
     }
@@ -106,11 +104,11 @@ class KernelReader {
     if (!text) return;
     if (text->text.empty()) return faults_.error(text->place, field.label() + " is empty; expected a path");
     if (text->text.starts_with('@')) {
-      return report_unsupported(text->place, "a list of sources in a file (" + quoted(text->text) + ")",
+      return report_unsupported(text->place, "a list of sources in a file (" + in_quotes(text->text) + ")",
                                 faults_);
     }
     if (text->text.find_first_of("*?[") != std::string::npos) {
-      return report_unsupported(text->place, "a pattern in \"sources\" (" + quoted(text->text) + ")",
+      return report_unsupported(text->place, "a pattern in \"sources\" (" + in_quotes(text->text) + ")",
                                 faults_);
     }
     out.push_back(std::move(*text));
@@ -129,7 +127,7 @@ class KernelReader {
   void symbol(const Field& field) {
     std::optional<Text> text = read_text(field, faults_);
     if (text && (!is_symbol(text->text) || text->text.find_first_of("{}") != std::string::npos)) {
-      faults_.error(text->place, quoted(text->text) + " cannot be a symbol",
+      faults_.error(text->place, in_quotes(text->text) + " cannot be a symbol",
                     "1 to 1024 bytes without blanks and braces; {key} is replaced in sources and entry only");
       text.reset();
     }
@@ -182,8 +180,9 @@ class KernelReader {
       out.emplace_back(pair.name, value->text);
     }
     if (bytes > kMaxMetadataBytes) {
-      faults_.error(field.place, format("the metadata of a kernel may have {} bytes in all, and this has {}",
-                                        kMaxMetadataBytes, bytes));
+      faults_.error(field.place,
+                    util::format("the metadata of a kernel may have {} bytes in all, and this has {}",
+                                 kMaxMetadataBytes, bytes));
     }
     std::sort(out.begin(), out.end());
     draft_.metadata.set(std::move(out));

@@ -13,8 +13,6 @@
 namespace kc::manifest {
 namespace {
 
-using util::format;
-
 constexpr uint64_t kVersion = 1;
 
 class SettingsReader {
@@ -81,7 +79,8 @@ class ManifestReader {
   // newer version, whose other fields this kc cannot judge.
   std::optional<std::vector<Field>> top_level(const YamlNode& root) {
     if (!root.is_map()) {
-      faults_.error(root.place(), format("a manifest must be a map, not {}", config::kind_name(root.kind())),
+      faults_.error(root.place(),
+                    util::format("a manifest must be a map, not {}", config::kind_name(root.kind())),
                     "it begins with `version: 1`");
       return std::nullopt;
     }
@@ -92,10 +91,10 @@ class ManifestReader {
       if (field.name != "version" || !field.value.is_scalar()) continue;
       const std::optional<uint64_t> number = util::parse_number(field.value.text(), 0, UINT64_MAX);
       if (number && *number > kVersion) {
-        faults_.error(
-            field.value.place(),
-            format("manifest version {} is newer than this version of kc reads ({})", *number, kVersion),
-            "use a newer kc");
+        faults_.error(field.value.place(),
+                      util::format("manifest version {} is newer than this version of kc reads ({})", *number,
+                                   kVersion),
+                      "use a newer kc");
         return std::nullopt;
       }
     }
@@ -107,7 +106,7 @@ class ManifestReader {
   void name(const Field& field) {
     std::optional<Text> text = read_text(field, faults_);
     if (text && !is_kernel_name(text->text)) {
-      faults_.error(text->place, quoted(text->text) + " cannot be the name of a bundle",
+      faults_.error(text->place, in_quotes(text->text) + " cannot be the name of a bundle",
                     "letters, digits, _, . and -, at most 128 bytes, not . or - first");
       text.reset();
     }
@@ -121,7 +120,7 @@ class ManifestReader {
     if (text) {
       const std::string why = output_fault(text->text);
       if (!why.empty()) {
-        faults_.error(text->place, format("\"output\" {}, not {}", why, quoted(text->text)),
+        faults_.error(text->place, util::format("\"output\" {}, not {}", why, in_quotes(text->text)),
                       "-o can name any file");
         text.reset();
       }
@@ -170,8 +169,8 @@ class ManifestReader {
       const auto [found, is_new] = seen.emplace(kernel.name->text, kernel.name->place);
       if (is_new) continue;
       faults_.error(kernel.name->place,
-                    format("two kernels are named {}; the first is at {}", quoted(kernel.name->text),
-                           faults_.located(found->second).text()));
+                    util::format("two kernels are named {}; the first is at {}", in_quotes(kernel.name->text),
+                                 faults_.located(found->second).text()));
     }
   }
 
@@ -189,8 +188,8 @@ namespace {
 
 // The same for two ways to write one target: features may stand in any order.
 std::string identity_of(const target::Target& target) {
-  return format("{}{}:{}:{}", target.processor, target.suffix != 0 ? std::string(1, target.suffix) : "",
-                static_cast<int>(target.sramecc), static_cast<int>(target.xnack));
+  return util::format("{}{}:{}:{}", target.processor, target.suffix != 0 ? std::string(1, target.suffix) : "",
+                      static_cast<int>(target.sramecc), static_cast<int>(target.xnack));
 }
 
 }  // namespace
@@ -211,8 +210,9 @@ std::optional<std::vector<TargetDraft>> read_targets(const Field& field, Faults&
     }
     const auto [found, is_new] = seen.emplace(identity_of(*target), text->place);
     if (!is_new) {
-      faults.error(text->place, format("the target {} is listed twice, first at line {}, column {}",
-                                       quoted(text->text), found->second.line, found->second.column));
+      faults.error(text->place,
+                   util::format("the target {} is listed twice, first at line {}, column {}",
+                                in_quotes(text->text), found->second.line, found->second.column));
       continue;
     }
     out.push_back({std::move(*target), text->place});

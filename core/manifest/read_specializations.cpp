@@ -10,8 +10,6 @@
 namespace kc::manifest {
 namespace {
 
-using util::format;
-
 class SpecializationsReader {
  public:
   explicit SpecializationsReader(Faults& faults) : faults_(faults) {}
@@ -64,9 +62,10 @@ class SpecializationsReader {
       if (!value) continue;
       const auto [found, is_new] = seen.emplace(value->text, value->place);
       if (!is_new) {
-        faults_.error(value->place, format("the value {} of {} is listed twice, first at line {}, column {}",
-                                           quoted(value->text), quoted(axis.name), found->second.line,
-                                           found->second.column));
+        faults_.error(value->place,
+                      util::format("the value {} of {} is listed twice, first at line {}, column {}",
+                                   in_quotes(value->text), in_quotes(axis.name), found->second.line,
+                                   found->second.column));
       }
       values.push_back(std::move(*value));
     }
@@ -110,7 +109,7 @@ class SpecializationsReader {
   }
 
   void report_varied_option(YamlPlace place, std::string_view key) {
-    report_unsupported(place, format("an option that varies ({})", quoted(key)), faults_);
+    report_unsupported(place, util::format("an option that varies ({})", in_quotes(key)), faults_);
   }
 
   // An exclude whose keys and values are all in the matrix leaves something out: a matrix is a product.
@@ -127,13 +126,14 @@ class SpecializationsReader {
         if (axis == axes.end()) {
           faults_.error(
               pair.key.place,
-              format("this exclude matches nothing: {} is no key of the matrix", quoted(pair.key.text)),
+              util::format("this exclude matches nothing: {} is no key of the matrix",
+                           in_quotes(pair.key.text)),
               near(pair.key.text, *draft_.matrix, [](const Axis& candidate) { return candidate.key.text; }));
         } else if (!values[axis->second].contains(pair.value.text)) {
           faults_.error(
               pair.value.place,
-              format("this exclude matches nothing: {} has no value {} in the matrix", quoted(pair.key.text),
-                     quoted(pair.value.text)),
+              util::format("this exclude matches nothing: {} has no value {} in the matrix",
+                           in_quotes(pair.key.text), in_quotes(pair.value.text)),
               near(pair.value.text, axis->second->values, [](const Text& text) { return text.text; }));
         }
       }

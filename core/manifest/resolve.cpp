@@ -10,8 +10,6 @@
 namespace kc::manifest {
 namespace {
 
-using util::format;
-
 std::string_view vendor_name(target::Vendor vendor) {
   return vendor == target::Vendor::kNvidia ? "NVIDIA" : "AMD";
 }
@@ -33,8 +31,8 @@ std::string known_suffixes(const std::vector<BackendRules>& backends) {
   std::vector<std::string> out;
   for (const BackendRules& backend : backends) {
     for (const std::string& suffix : backend.suffixes) {
-      out.push_back(backend.available ? format("{} ({})", suffix, backend.name)
-                                      : format("{} ({}, {})", suffix, backend.name, kNotHere));
+      out.push_back(backend.available ? util::format("{} ({})", suffix, backend.name)
+                                      : util::format("{} ({}, {})", suffix, backend.name, kNotHere));
     }
   }
   return "known: " + util::listed(out, out.size());
@@ -43,7 +41,7 @@ std::string known_suffixes(const std::vector<BackendRules>& backends) {
 std::string known_backends(const std::vector<BackendRules>& backends) {
   std::vector<std::string> out;
   for (const BackendRules& backend : backends) {
-    out.push_back(backend.available ? backend.name : format("{} ({})", backend.name, kNotHere));
+    out.push_back(backend.available ? backend.name : util::format("{} ({})", backend.name, kNotHere));
   }
   return "known: " + util::listed(out, out.size());
 }
@@ -90,15 +88,15 @@ class Resolver {
     if (found == nullptr) {
       std::string hint = util::did_you_mean(name, names);
       if (hint.empty()) hint = known_backends(context_.backends);
-      faults_.error(draft_.backend->place, "unknown backend " + quoted(name), std::move(hint));
+      faults_.error(draft_.backend->place, "unknown backend " + in_quotes(name), std::move(hint));
       return nullptr;
     }
     if (!draft_.sources) return found;
     for (const Text& source : *draft_.sources) {
       const BackendRules* other = backend_of(source.text, context_.backends);
       if (other == nullptr || other == found) continue;
-      faults_.error(source.place, format("{} is a source for {}, and \"backend\" says {}",
-                                         quoted(source.text), other->name, found->name));
+      faults_.error(source.place, util::format("{} is a source for {}, and \"backend\" says {}",
+                                               in_quotes(source.text), other->name, found->name));
     }
     return found;
   }
@@ -118,8 +116,8 @@ class Resolver {
         first = &source;
       } else if (backend != found) {
         faults_.error(source.place,
-                      format("{} is a source for {}, but {} is one for {}", quoted(source.text),
-                             backend->name, quoted(first->text), found->name),
+                      util::format("{} is a source for {}, but {} is one for {}", in_quotes(source.text),
+                                   backend->name, in_quotes(first->text), found->name),
                       "a kernel has one backend");
         good = false;
       }
@@ -132,15 +130,15 @@ class Resolver {
     const size_t dot = name.rfind('.');
     const std::string suffix = dot == std::string::npos || dot == 0 ? "" : name.substr(dot);
     if (suffix.find_first_of("{}") != std::string::npos) {
-      faults_.error(source.place, format("the backend cannot be told from {}", quoted(source.text)),
+      faults_.error(source.place, util::format("the backend cannot be told from {}", in_quotes(source.text)),
                     "name it with `backend:`");
     } else {
-      faults_.error(
-          source.place,
-          suffix.empty()
-              ? format("the source {} has no suffix that says its backend", quoted(source.text))
-              : format("no backend takes sources that end in {} ({})", quoted(suffix), quoted(source.text)),
-          known_suffixes(context_.backends));
+      faults_.error(source.place,
+                    suffix.empty() ? util::format("the source {} has no suffix that says its backend",
+                                                  in_quotes(source.text))
+                                   : util::format("no backend takes sources that end in {} ({})",
+                                                  in_quotes(suffix), in_quotes(source.text)),
+                    known_suffixes(context_.backends));
     }
   }
 
@@ -151,7 +149,7 @@ class Resolver {
         std::optional<Template> parsed = Template::parse(source, "\"sources\"", faults_);
         if (!parsed) continue;
         if (!seen.insert(source.text).second) {
-          faults_.error(source.place, format("the source {} is listed twice", quoted(source.text)));
+          faults_.error(source.place, util::format("the source {} is listed twice", in_quotes(source.text)));
           continue;
         }
         // A file that no backend takes was reported; that it is not there either adds nothing.
@@ -182,8 +180,8 @@ class Resolver {
     const uint32_t most = out_.backend->max_sources;
     if (!draft_.sources || most == 0 || draft_.sources->size() <= most) return;
     faults_.error((*draft_.sources)[most].place,
-                  format("{} takes {} a kernel, and this has {}", out_.backend->name,
-                         util::counted(most, "source"), draft_.sources->size()),
+                  util::format("{} takes {} a kernel, and this has {}", out_.backend->name,
+                               util::counted(most, "source"), draft_.sources->size()),
                   "write a kernel for each");
   }
 
@@ -204,10 +202,10 @@ class Resolver {
                  option->values.end()) {
         std::string hint = util::did_you_mean(pair.value.text, option->values);
         if (hint.empty()) hint = "one of " + util::listed(option->values, option->values.size());
-        faults_.error(
-            pair.value.place,
-            format("{} is no value of the option {}", quoted(pair.value.text), quoted(pair.key.text)),
-            std::move(hint));
+        faults_.error(pair.value.place,
+                      util::format("{} is no value of the option {}", in_quotes(pair.value.text),
+                                   in_quotes(pair.key.text)),
+                      std::move(hint));
       } else {
         const auto at = std::lower_bound(out_.options.begin(), out_.options.end(),
                                          std::pair(pair.key.text, std::string()));
@@ -225,7 +223,7 @@ class Resolver {
     for (const BackendRules::Option& option : out_.backend->options) names.push_back(option.name);
     std::string hint = util::did_you_mean(key.text, names);
     if (hint.empty()) hint = "known: " + util::listed(names, names.size());
-    faults_.error(key.place, format("{} has no option {}", out_.backend->name, quoted(key.text)),
+    faults_.error(key.place, util::format("{} has no option {}", out_.backend->name, in_quotes(key.text)),
                   std::move(hint));
   }
 
@@ -243,9 +241,10 @@ class Resolver {
     if (draft_.targets) {
       for (const TargetDraft& target : *draft_.targets) {
         if (target.target.vendor != backend.vendor) {
-          faults_.error(target.place,
-                        format("{} is a target of {}, and {} compiles for {}", quoted(target.target.text),
-                               vendor_name(target.target.vendor), backend.name, vendor_name(backend.vendor)));
+          faults_.error(
+              target.place,
+              util::format("{} is a target of {}, and {} compiles for {}", in_quotes(target.target.text),
+                           vendor_name(target.target.vendor), backend.name, vendor_name(backend.vendor)));
         }
         out_.targets.push_back(&target.target);
       }
@@ -253,7 +252,7 @@ class Resolver {
     }
     if (context_.default_targets.is_faulty()) return;
     if (!context_.default_targets) {
-      faults_.error(draft_.place, format("{} has no targets", described()),
+      faults_.error(draft_.place, util::format("{} has no targets", described()),
                     "list them in the kernel or at the top of the manifest");
       return;
     }
@@ -262,14 +261,14 @@ class Resolver {
     }
     if (out_.targets.empty()) {
       faults_.error(draft_.place,
-                    format("{} is left without targets: none of the manifest's is of {}, which {} "
-                           "compiles for",
-                           described(), vendor_name(backend.vendor), backend.name));
+                    util::format("{} is left without targets: none of the manifest's is of {}, which {} "
+                                 "compiles for",
+                                 described(), vendor_name(backend.vendor), backend.name));
     }
   }
 
   std::string described() const {
-    return draft_.name ? "the kernel " + quoted(draft_.name->text) : std::string("this kernel");
+    return draft_.name ? "the kernel " + in_quotes(draft_.name->text) : std::string("this kernel");
   }
 
   // Each `{key}` has a value in every specialization, each key of a backend without configuration is in some
@@ -285,9 +284,10 @@ class Resolver {
     if (!draft_.specializations || !draft_.specializations->default_selection) return;
     for (const NamedText& pair : draft_.specializations->default_selection->pairs) {
       if (specialized_.contains(pair.key.text)) continue;
-      faults_.error(pair.key.place,
-                    format("\"default\" names {}, which no specialization has", quoted(pair.key.text)),
-                    faults_.wants_hints() ? util::did_you_mean(pair.key.text, names_of(specialized_)) : "");
+      faults_.error(
+          pair.key.place,
+          util::format("\"default\" names {}, which no specialization has", in_quotes(pair.key.text)),
+          faults_.wants_hints() ? util::did_you_mean(pair.key.text, names_of(specialized_)) : "");
     }
   }
 
@@ -328,9 +328,10 @@ class Resolver {
         hint = util::did_you_mean(key, names_of(known));
         if (hint.empty() && !known.empty()) hint = "its keys: " + util::listed(names_of(known));
       }
-      faults_.error(text.text().place,
-                    format("{} in {} is no configuration key of this kernel", quoted("{" + key + "}"), label),
-                    std::move(hint));
+      faults_.error(
+          text.text().place,
+          util::format("{} in {} is no configuration key of this kernel", in_quotes("{" + key + "}"), label),
+          std::move(hint));
     }
   }
 
@@ -344,8 +345,8 @@ class Resolver {
     };
     if (specializations.matrix) {
       if (const auto missing = missing_of(in_matrix_); missing != must_have_.end()) {
-        faults_.error(specializations.matrix_place, format("the matrix has no key {}, which {} uses",
-                                                           quoted(missing->key), missing->label));
+        faults_.error(specializations.matrix_place, util::format("the matrix has no key {}, which {} uses",
+                                                                 in_quotes(missing->key), missing->label));
       }
     }
     if (!specializations.include) return;
@@ -353,8 +354,8 @@ class Resolver {
       Keys keys;
       for (const NamedText& pair : include.pairs) keys.insert(pair.key.text);
       if (const auto missing = missing_of(keys); missing != must_have_.end()) {
-        faults_.error(include.place, format("this include has no key {}, which {} uses", quoted(missing->key),
-                                            missing->label));
+        faults_.error(include.place, util::format("this include has no key {}, which {} uses",
+                                                  in_quotes(missing->key), missing->label));
       }
     }
   }
@@ -364,9 +365,9 @@ class Resolver {
     const auto check = [&](const Text& key) {
       if (used_.contains(key.text) || !seen.insert(key.text).second) return;
       faults_.error(key.place,
-                    format("the key {} could change nothing: sources for {} have no configuration",
-                           quoted(key.text), out_.backend->name),
-                    format("use it as {{{}}} in sources or entry, or leave it out", key.text));
+                    util::format("the key {} could change nothing: sources for {} have no configuration",
+                                 in_quotes(key.text), out_.backend->name),
+                    util::format("use it as {{{}}} in sources or entry, or leave it out", key.text));
     };
     if (draft_.config) {
       for (const NamedText& pair : *draft_.config) check(pair.key);
@@ -410,7 +411,8 @@ void warn_of_unused_targets(const Slot<std::vector<TargetDraft>>& default_target
   for (const ResolvedKernel& kernel : kernels) taken.insert(kernel.targets.begin(), kernel.targets.end());
   for (const TargetDraft& target : *default_targets) {
     if (taken.contains(&target.target)) continue;
-    faults.warning(target.place, format("no kernel takes the target {}", quoted(target.target.text)));
+    faults.warning(target.place,
+                   util::format("no kernel takes the target {}", in_quotes(target.target.text)));
   }
 }
 

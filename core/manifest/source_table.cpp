@@ -12,8 +12,6 @@
 
 namespace kc::manifest {
 
-using util::format;
-
 std::string normal_path(std::string_view path) {
   std::vector<std::string> out;
   for (std::string& part : util::split(path, '/')) {
@@ -47,21 +45,22 @@ const SourceTable::Entry& SourceTable::add(const std::string& path, const base::
 std::string SourceTable::fault_of(const std::string& path) const {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (std::any_of(path.begin(), path.end(), is_control)) {
-    return format("the source {} has control bytes in its name", quoted(path));
+    return util::format("the source {} has control bytes in its name", in_quotes(path));
   }
   if (path.starts_with('/')) {
-    return format("the source {} is an absolute path, which this version of kc does not support",
-                  quoted(path));
+    return util::format("the source {} is an absolute path, which this version of kc does not support",
+                        in_quotes(path));
   }
   struct stat status {};
   if (::stat(base::join_path(folder_, normal_path(path)).c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return format("the source {} does not exist", quoted(path));
-    return base::fail_errno(base::ErrorKind::kInput, "look at the source", quoted(path), errno)
+    if (errno == ENOENT || errno == ENOTDIR)
+      return util::format("the source {} does not exist", in_quotes(path));
+    return base::fail_errno(base::ErrorKind::kInput, "look at the source", in_quotes(path), errno)
         .error()
         .message;
   }
-  if (S_ISDIR(status.st_mode)) return format("the source {} is a folder", quoted(path));
-  if (!S_ISREG(status.st_mode)) return format("the source {} is not a regular file", quoted(path));
+  if (S_ISDIR(status.st_mode)) return util::format("the source {} is a folder", in_quotes(path));
+  if (!S_ISREG(status.st_mode)) return util::format("the source {} is not a regular file", in_quotes(path));
   return {};
 }
 
@@ -72,7 +71,7 @@ std::string SourceTable::hint_for(const std::string& path) const {
   if (::stat(full.c_str(), &status) == 0) return {};
   const std::string parent = base::parent_path(full);
   const base::Result<std::vector<std::string>> names = base::list_directory(AT_FDCWD, parent);
-  if (!names) return format("there is no folder {}", quoted(parent));
+  if (!names) return util::format("there is no folder {}", in_quotes(parent));
   return util::did_you_mean(base::file_name(full), *names);
 }
 

@@ -15,14 +15,14 @@ std::optional<Template> Template::parse(const Text& text, std::string_view label
     const size_t close = rest.find_first_of("{}", open + 1);
     if (rest[open] == '}' || close == std::string_view::npos || rest[close] == '{') {
       faults.error(text.place,
-                   util::format("a brace without its partner in {} ({})", label, quoted(text.text)),
+                   util::format("a brace without its partner in {} ({})", label, in_quotes(text.text)),
                    "{key} stands for the value of a configuration key");
       return std::nullopt;
     }
     const std::string_view key = rest.substr(open + 1, close - open - 1);
     if (!is_configuration_key(key)) {
       faults.error(text.place,
-                   util::format("{} between braces in {} is not a configuration key", quoted(key), label),
+                   util::format("{} between braces in {} is not a configuration key", in_quotes(key), label),
                    "{key} stands for the value of a configuration key");
       return std::nullopt;
     }

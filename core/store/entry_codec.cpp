@@ -72,11 +72,6 @@ Bytes encode_fields(const Entry& entry, const Sections& sections, ByteView store
   return out.take();
 }
 
-Digest read_digest(ByteReader& in) {
-  const ByteView bytes = in.raw(32);
-  return in.ok() ? base::digest_from(bytes) : Digest{};
-}
-
 // The fields behind the frozen bytes; false when they are not exactly those of this version.
 bool read_fields(ByteReader& in, EntryHeader& header) {
   Entry& entry = header.entry;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,6 +193,11 @@ base::Result<Peer> spawn_peer(const ProcessSpec& spec, int log) {
     return base::fail_errno(ErrorKind::kEnvironment, "watch", spec.program, error);
   }
   return peer;
+}
+
+std::string host_name() {
+  utsname name{};
+  return uname(&name) == 0 ? std::string(name.nodename) : std::string();
 }
 
 base::Result<std::string> self_path() {

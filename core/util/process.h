@@ -78,6 +78,9 @@ struct Peer {
 /// calls kills the group (pid) and reaps the child.
 base::Result<Peer> spawn_peer(const ProcessSpec& spec, int log);
 
+/// What this machine calls itself (uname), empty when it does not say.
+std::string host_name();
+
 /// Path of the running program (/proc/self/exe), resolved.
 base::Result<std::string> self_path();
 

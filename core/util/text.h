@@ -22,7 +22,8 @@ std::string escape(std::string_view text, bool multi_line = false);
 /// Each byte that is not part of valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 bool is_valid_utf8(std::string_view text);
-/// Bytes of the well-formed UTF-8 sequence at `at`, which must be less than text.size(); 0 when there is none.
+/// Bytes of the well-formed UTF-8 sequence at `at`, which must be less than text.size(); 0 when there is
+/// none.
 size_t utf8_size(std::string_view text, size_t at);
 
 /// The candidate at the least edit distance (optimal string alignment, the case of letters ignored), when

@@ -107,7 +107,8 @@ base::Result<std::vector<uint64_t>> read_functions(base::ByteView section, uint8
     in.raw(in.leb128());  // body
     if (!in.ok()) return unreadable("its function table is damaged or of an unknown kind");
     if (!is_entry) continue;
-    if (out.size() == kMaxEntries) return unreadable(util::format("it has more than {} entries", kMaxEntries));
+    if (out.size() == kMaxEntries)
+      return unreadable(util::format("it has more than {} entries", kMaxEntries));
     out.push_back(name);
   }
   return out;

@@ -163,6 +163,38 @@ TEST_CASE("damaged bytecode never makes the reader of names fail otherwise than 
   }
 }
 
+TEST_CASE("names are bounded in length and number before they are copied") {
+  // Every function may be an entry of the same name, which is copied for each.
+  const auto many = [](uint32_t functions, uint32_t name_size) {
+    const auto number = [](ByteWriter& out, uint64_t value) {
+      for (; value >= 0x80; value >>= 7) out.u8(static_cast<uint8_t>(value | 0x80));
+      out.u8(static_cast<uint8_t>(value));
+    };
+    ByteWriter func;
+    number(func, functions);
+    for (uint32_t i = 0; i < functions; ++i) func.raw(Bytes{0, 9, 2, 1, 0});
+    ByteWriter text;
+    text.raw(Bytes{1, 0xCB, 0xCB, 0xCB, 0, 0, 0, 0});
+    text.raw(Bytes(name_size, 'n'));
+    ByteWriter out;
+    out.raw(header());
+    out.u8(2);
+    number(out, func.size());
+    out.raw(func.bytes());
+    out.u8(1);
+    number(out, text.size());
+    out.raw(text.bytes());
+    out.u8(0);
+    return entries_of("tileiras", out.bytes());
+  };
+  CHECK(many(4096, 10).value().size() == 4096);
+  CHECK(many(1, 16 << 10).value().front().size() == 16 << 10);
+  REQUIRE_FALSE(many(4097, 10));
+  CHECK(contains(many(4097, 10).error().message, "more than 4096 entries"));
+  REQUIRE_FALSE(many(1, (16 << 10) + 1));
+  CHECK(contains(many(1, (16 << 10) + 1).error().message, "more than 16384 bytes"));
+}
+
 TEST_CASE("the names of a kernel that cuTile wrote are read") {
   const auto bytes =
       kc::base::read_file(KC_SOURCE_DIR "/manifests/demo/bytecode/row_sum_f32.tilebc", 1 << 20);

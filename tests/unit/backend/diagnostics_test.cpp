@@ -87,6 +87,16 @@ TEST_CASE("lines of no form of their own continue the message before") {
   CHECK(found[2].message == "second");
 }
 
+TEST_CASE("an error without text is never the whole explanation") {
+  const CompileRequest request = request_for("sm_90");
+  for (const char* printed : {"error:\n", "error: \n", "a.py:1:2: error:\n"}) {
+    CAPTURE(printed);
+    CHECK(explain(failure(5, printed, request)).message == "tileiras failed to compile the program (exit 5)");
+  }
+  CHECK(explain(failure(5, "error:\nerror: the cause\n", request)).message == "the cause");
+  CHECK(explain(failure(5, "error:\n  behind it\n  and more\n", request)).message == "behind it");
+}
+
 TEST_CASE("what a compiler prints without end is bounded") {
   std::string many;
   for (int i = 0; i < 5000; ++i) many += "error: x\n";

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,32 @@ std::vector<std::string> errors_of(std::string_view text, const YamlLimits& limi
     out.push_back(error.text());
   }
   return out;
+}
+
+// Peak resident bytes that reading `text` adds, in a process of its own so that nothing else is counted.
+uint64_t peak_bytes_of(const std::string& text) {
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    rusage before{};
+    getrusage(RUSAGE_SELF, &before);
+    const YamlRead read = read_yaml("m.yaml", text);
+    rusage after{};
+    getrusage(RUSAGE_SELF, &after);
+    const uint64_t grown = static_cast<uint64_t>(after.ru_maxrss - before.ru_maxrss) * 1024;
+    const bool told = write(pipe_ends[1], &grown, sizeof grown) == sizeof grown && !read.errors.empty();
+    _exit(told ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  close(pipe_ends[1]);
+  uint64_t grown = 0;
+  REQUIRE(read(pipe_ends[0], &grown, sizeof grown) == sizeof grown);
+  close(pipe_ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  return grown;
 }
 
 struct Case {
@@ -223,11 +250,84 @@ TEST_CASE("ten levels of tenfold aliases are refused by counting") {
   CHECK(errors[0].starts_with("m.yaml:6:"));
 }
 
-TEST_CASE("commas in comments do not count as nodes and commas in brackets do") {
+TEST_CASE("commas and brackets count as nodes before anything is parsed wherever they stand") {
   YamlLimits limits;
   limits.nodes = 5;
-  CHECK(errors_of("# ,,,,,,,,,,,\n  # [[[[[[[[[\na: 1 \n", limits).empty());
   CHECK(errors_of("[,,,,,,,,", limits) == std::vector<std::string>{"m.yaml:1:6: more than 5 nodes"});
+  // Behind the # of what looks like a comment a quote may end: all of it counts.
+  CHECK(errors_of("a: [\"b\n #\",c,c,c,c,c,c]\n", limits) ==
+        std::vector<std::string>{"m.yaml:2:12: more than 5 nodes"});
+  CHECK(errors_of("a: \"b\r#\"\nc: [[[[[[\n", limits) ==
+        std::vector<std::string>{"m.yaml:2:9: more than 5 nodes"});
+}
+
+TEST_CASE("text behind a hash in a quote cannot hide a collection in brackets") {
+  std::string text = "x-a: [\"a\n #\"," + repeat("[", 50);
+  text += repeat("{a: b},", ((8U << 20) - text.size() - 60) / 7);
+  CHECK(peak_bytes_of(text) < (64U << 20));
+}
+
+TEST_CASE("text that aliases stand for is bounded by what a file may have") {
+  const std::string expected = "more than 8388608 bytes of text (an alias counts as all that it stands for)";
+  const std::string big = "x-a: &a '" + repeat("x", 4U << 20) + "'\n";
+  CHECK(errors_of(big + "b: *a\n").size() == 1);  // 4 MiB twice and the keys beside them
+  CHECK(errors_of(big + "sources: [" + repeat("*a ,", 1500) + "*a ]\n") ==
+        std::vector<std::string>{"m.yaml:2:11: " + expected});
+  YamlLimits limits;
+  limits.bytes = 40;
+  // Through a collection: 1 + 6 bytes, and 1 + 6 for each alias.
+  CHECK(errors_of("a: &x [abcdef]\nb: *x\nc: [*x]\n", limits).empty());
+  CHECK(errors_of("a: &x [abcdefghi]\nb: [*x, *x, *x]\n", limits).empty());
+  CHECK(errors_of("a: &x [abcdefghi]\nb: [*x,*x,*x,*x]\n", limits) ==
+        std::vector<std::string>{
+            "m.yaml:2:14: more than 40 bytes of text (an alias counts as all that it stands for)"});
+  // A key counts as well.
+  CHECK(errors_of("&x abcdefghij : 1\n[*x,*x,*x,*x]: 2\n", limits).size() == 1);
+}
+
+TEST_CASE("a key is bounded whether written or by an alias") {
+  const std::string longest(1024, 'k');
+  CHECK(errors_of("? " + longest + "\n: 1\n").empty());
+  CHECK(errors_of("? " + longest + "k\n: 1\n") ==
+        std::vector<std::string>{"m.yaml:1:3: a key of 1025 bytes; at most 1024 are read"});
+  CHECK(errors_of("a: &a " + longest + "k\n*a : 1\n") ==
+        std::vector<std::string>{"m.yaml:2:1: a key of 1025 bytes; at most 1024 are read"});
+  CHECK(errors_of("a: &a " + longest + "\n*a : 1\n").empty());
+}
+
+TEST_CASE("a hundred thousand tags cost no time to look for quotes behind them") {
+  const auto seconds = [](const std::string& text) {
+    const std::clock_t start = std::clock();
+    CHECK(!read_yaml("m.yaml", text).errors.empty());
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  const std::string tail = "]\n";
+  CHECK(seconds("x-a: [" + repeat("!a,", 100'000) + "!a" + tail) < 5);
+  CHECK(seconds("x-a: [" + repeat("!,", 100'000) + "!a" + tail) < 5);
+  CHECK(seconds("x-a: [" + repeat("!a\"b\",", 100'000) + "!a" + tail) < 5);
+}
+
+TEST_CASE("a quote that is never closed is found behind tags and anchors of any form") {
+  const std::string open = "not YAML: a quote that opens here is never closed";
+  for (const char* text : {"a: ! 'x\n", "a: !\"x\n", "a: &b ! \"x\n", "a: &b'c \"x\n"}) {
+    CAPTURE(text);
+    CHECK(errors_of(text) == std::vector<std::string>{"m.yaml:1:4: " + open});
+  }
+  CHECK(document_of("a: ! 'x'\nb: [!,! ,! '']\nc: &d ''\n") == "{a='x' b=['' '' ''] c=''}");
+}
+
+TEST_CASE("tabs that indent and carriage returns that end no line are named in a hint") {
+  for (const char* text : {"a:\n\tb: 1\n", "a:\n  b: 1\n\tc: 2\n", "a:\n  - b\n\t- c\n"}) {
+    CAPTURE(text);
+    const std::vector<std::string> errors = errors_of(text);
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].ends_with("(a tab indents this line; indent with spaces)"));
+  }
+  const std::vector<std::string> errors = errors_of("version: 1\rkernels:\r  - name: k\r");
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].ends_with("(a carriage return alone ends no line; end lines with a line feed)"));
+  CHECK(errors_of("a: 1\r\nb: c: d\r\n") ==
+        std::vector<std::string>{"m.yaml:2:5: not YAML: illegal map value"});
 }
 
 TEST_CASE("a file of a thousand deep brackets or dashes or question marks ends in an error") {
@@ -251,32 +351,6 @@ TEST_CASE("every short text of indicators is read or refused") {
       }
     }
   }
-}
-
-// Peak resident bytes that reading `text` adds, in a process of its own so that nothing else is counted.
-uint64_t peak_bytes_of(const std::string& text) {
-  int pipe_ends[2];
-  REQUIRE(pipe(pipe_ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    rusage before{};
-    getrusage(RUSAGE_SELF, &before);
-    const YamlRead read = read_yaml("m.yaml", text);
-    rusage after{};
-    getrusage(RUSAGE_SELF, &after);
-    const uint64_t grown = static_cast<uint64_t>(after.ru_maxrss - before.ru_maxrss) * 1024;
-    const bool told = write(pipe_ends[1], &grown, sizeof grown) == sizeof grown && !read.errors.empty();
-    _exit(told ? 0 : 1);
-  }
-  REQUIRE(child > 0);
-  close(pipe_ends[1]);
-  uint64_t grown = 0;
-  REQUIRE(read(pipe_ends[0], &grown, sizeof grown) == sizeof grown);
-  close(pipe_ends[0]);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-  return grown;
 }
 
 TEST_CASE("two million nodes in brackets are refused within 64 MB") {

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <string>
@@ -74,8 +75,11 @@ TEST_CASE("the top level is checked field by field") {
       {one_kernel("nmae: x\n"), {"7:1: unknown key \"nmae\" in a manifest (did you mean \"name\"?)"}},
       {one_kernel("zzzzzzzz: x\n"),
        {"7:1: unknown key \"zzzzzzzz\" in a manifest (known keys: version, name, release, output, targets, "
-        "settings, "
-        "kernels, include, defaults and allow_absolute_paths)"}},
+        "settings and kernels)"}},
+      // A key that is refused anyway is suggested to nobody.
+      {one_kernel("defautls: x\n"),
+       {"7:1: unknown key \"defautls\" in a manifest (known keys: version, name, release, output, targets, "
+        "settings and kernels)"}},
       {one_kernel("name: a b\n"),
        {"7:7: \"a b\" cannot be the name of a bundle (letters, digits, _, . and -, at most 128 bytes, not . "
         "or - "
@@ -129,8 +133,6 @@ TEST_CASE("fields of a later version are refused as that and not as unknown") {
        {"4:14: a list of sources in a file (\"@list.txt\") is not supported by this version of kc"}},
       {one_kernel("", "[a.tilebc, '*.tilebc']"),
        {"4:25: a pattern in \"sources\" (\"*.tilebc\") is not supported by this version of kc"}},
-      {one_kernel("", "a.py"),
-       {"4:14: a source in cuTile Python (\"a.py\") is not supported by this version of kc"}},
       {one_kernel("    specializations: { table: t.csv }\n"),
        {"7:24: \"table\" is not supported by this version of kc"}},
       {one_kernel("    specializations: { matrix: { option.opt: [3] } }\n"),
@@ -157,7 +159,10 @@ TEST_CASE("the fields of a kernel are checked one by one") {
       {one_kernel("", "[]"), {"4:14: \"sources\" is an empty list (expected a list like [a.tilebc])"}},
       {one_kernel("", "''"), {"4:14: \"sources\" is empty; expected a path"}},
       {one_kernel("", "[a.tilebc, [b]]"), {"4:25: an item of \"sources\" must be a value, not a list"}},
-      {one_kernel("", "[a.tilebc, b.tilebc, a.tilebc]"), {"4:35: the source \"a.tilebc\" is listed twice"}},
+      {one_kernel("", "[a.loom, b.loom, a.loom]", "gfx942"), {"4:31: the source \"a.loom\" is listed twice"}},
+      {one_kernel("", "[a.tilebc, b.tilebc, k_1.tilebc]"),
+       {"4:25: tileiras takes 1 source a kernel, and this has 3 (write a kernel for each)"}},
+      {one_kernel("", "[a.tilebc]"), {}},
       {one_kernel("    symbol: a b\n"),
        {"7:13: \"a b\" cannot be a symbol (1 to 1024 bytes without blanks and braces; {key} is replaced in "
         "sources and "
@@ -191,6 +196,60 @@ TEST_CASE("the fields of a kernel are checked one by one") {
             "version: 1\nkernels:\n  - { name: k, sources: a.tilebc, targets: [sm_90], entry: a b }\n")) ==
         joined(Lines{"3:60: \"a b\" cannot be an entry (1 to 1024 bytes without blanks)"}));
   CHECK(project.errors(one_kernel("    limits: { spills: 0 }\n", "a.loom", "gfx942")).empty());
+}
+
+TEST_CASE("metadata is bounded for each kernel") {
+  const auto with = [](size_t last) {
+    std::string text = "    metadata:\n";
+    for (int i = 0; i < 63; ++i) {
+      const std::string number = std::to_string(100 + i);
+      text += "      k" + number + ": " + std::string(1020, 'v') + "\n";
+    }
+    return one_kernel(text + "      last: " + std::string(last, 'v') + "\n");
+  };
+  check({{with(1020), {}},
+         {with(1021), {"7:5: the metadata of a kernel may have 65536 bytes in all, and this has 65537"}}});
+}
+
+TEST_CASE("a specialization that no bundle could hold is refused where it is written") {
+  const auto pairs = [](bool matrix, size_t last) {
+    std::string out = "{ ";
+    for (int i = 0; i < 64; ++i) {
+      // `k00=` and a comma behind it: 5 bytes; the last pair has no comma.
+      const std::string value(i < 63 ? 1019 : last, 'v');
+      out += "k" + std::to_string(10 + i) + ": " + (matrix ? "[w, " + value + "]" : value) + ", ";
+      if (matrix && i == 20) return out + "}";
+    }
+    return out + "}";
+  };
+  const auto loom = [](const std::string& text) {
+    return one_kernel("    specializations:\n      " + text + "\n", "a.loom", "gfx942");
+  };
+  const std::string text =
+      " bytes of keys and values as written in names of units; at most 65535 are allowed (fewer keys or "
+      "shorter values)";
+  check({{loom("include: [{ a: 1 }, " + pairs(false, 1019) + "]"), {}},
+         {loom("include: [{ a: 1 }, " + pairs(false, 1020) + "]"),
+          {"8:27: this specialization has 65536" + text}},
+         // Each byte of these is written with three.
+         {loom("matrix: { a: [1], b: [" + std::string(1024, '/') + "] }"), {}}});
+  std::string matrix = "matrix: {";
+  for (int i = 10; i < 32; ++i) matrix += " k" + std::to_string(i) + ": [" + std::string(1000, '/') + "],";
+  check({{loom(matrix + " }"), {"8:7: the longest specialization of this matrix has 66109" + text}}});
+}
+
+TEST_CASE("a key of many values is not copied to each of them") {
+  // 1 KiB of key for each of 200,000 values would be 200 MB; only the key is at fault.
+  const std::string key(1024, 'k');
+  std::string text = "    specializations: { matrix: { ? " + key + " : [";
+  for (int i = 0; i < 200'000; ++i) text += std::to_string(i) + ",";
+  rusage before{};
+  getrusage(RUSAGE_SELF, &before);
+  const Project project;
+  CHECK(project.errors(one_kernel(text + "x] } }\n", "a.loom", "gfx942")).size() == 1);
+  rusage after{};
+  getrusage(RUSAGE_SELF, &after);
+  CHECK(after.ru_maxrss - before.ru_maxrss < 230 * 1024);
 }
 
 TEST_CASE("a null where a value is needed is an error at its key") {
@@ -240,17 +299,18 @@ TEST_CASE("sources must be there and the nearest file is named") {
 
 TEST_CASE("a folder or a fifo is no source") {
   const Project project;
-  project.folder().write("d.tilebc/inside", "");
-  REQUIRE(mkfifo((project.folder() / "f.tilebc").c_str(), 0600) == 0);
-  CHECK(joined(project.errors(one_kernel("", "[d.tilebc, f.tilebc]"))) ==
-        joined(Lines{"4:15: the source \"d.tilebc\" is a folder",
-                     "4:25: the source \"f.tilebc\" is not a regular file"}));
+  project.folder().write("d.loom/inside", "");
+  REQUIRE(mkfifo((project.folder() / "f.loom").c_str(), 0600) == 0);
+  CHECK(joined(project.errors(one_kernel("", "[d.loom, f.loom]", "gfx942"))) ==
+        joined(Lines{"4:15: the source \"d.loom\" is a folder",
+                     "4:23: the source \"f.loom\" is not a regular file"}));
   const std::string name(5000, 'n');
   CHECK(joined(project.errors(one_kernel("", name + ".tilebc"))).ends_with("...\": File name too long"));
 }
 
 TEST_CASE("the backend follows from the suffix or is named") {
-  const std::string known = " (known: .tilebc (tileiras), .loom (loom) and .loombc (loom))";
+  const std::string known =
+      " (known: .tilebc (tileiras), .loom (loom), .loombc (loom) and .py (cutile, not in this version))";
   check({
       {one_kernel("", "a.cu"), {"4:14: no backend takes sources that end in \".cu\" (\"a.cu\")" + known}},
       {one_kernel("", "a"), {"4:14: the source \"a\" has no suffix that says its backend" + known}},
@@ -259,7 +319,8 @@ TEST_CASE("the backend follows from the suffix or is named") {
         "backend)"}},
       {one_kernel("    backend: tileira\n"),
        {"7:14: unknown backend \"tileira\" (did you mean \"tileiras\"?)"}},
-      {one_kernel("    backend: nvrtc\n"), {"7:14: unknown backend \"nvrtc\" (known: tileiras and loom)"}},
+      {one_kernel("    backend: nvrtc\n"),
+       {"7:14: unknown backend \"nvrtc\" (known: tileiras, loom and cutile (not in this version))"}},
       {one_kernel("    backend: tileiras\n", "a.loom"),
        {"4:14: \"a.loom\" is a source for loom, and \"backend\" says tileiras"}},
       {one_kernel("    config: { E: tilebc }\n", "'a.{E}'"),
@@ -274,6 +335,10 @@ TEST_CASE("targets are checked by grammar and vendor and for repetition") {
        {"6:15: target \"GFX942\" is not the name of a GPU architecture (did you mean \"gfx942\"?)"}},
       {one_kernel("", "a.tilebc", "sm_90, sm_80, sm_90"),
        {"6:29: the target \"sm_90\" is listed twice, first at line 6, column 15"}},
+      {one_kernel("", "a.loom", "'gfx942:xnack+:sramecc-', 'gfx942:sramecc-:xnack+', gfx942"),
+       {"6:41: the target \"gfx942:sramecc-:xnack+\" is listed twice, first at line 6, column 15"}},
+      {one_kernel("", "a.loom", "'gfx942:xnack+', 'gfx942:xnack-', 'gfx942:sramecc+', gfx942"), {}},
+      {one_kernel("", "a.tilebc", "sm_90, sm_90a"), {}},
       {one_kernel("", "a.tilebc", "sm_90, gfx942"),
        {"6:22: \"gfx942\" is a target of AMD, and tileiras compiles for NVIDIA"}},
       {one_kernel("", "a.tilebc", ""),
@@ -497,8 +562,7 @@ TEST_CASE("a document with many faults gives each of them in order of place") {
             "\"x\"",
             "14:5: the key \"timeout\" is written twice, first at line 13, column 5",
             "16:14: no backend takes sources that end in \".unknown\" (\"a.unknown\") (known: .tilebc "
-            "(tileiras), .loom "
-            "(loom) and .loombc (loom))",
+            "(tileiras), .loom (loom), .loombc (loom) and .py (cutile, not in this version))",
             "18:26: \"registers\" must be a whole number from 0 to 4294967295, not \"many\"",
             "19:5: a kernel without \"name\"",
             "20:15: target \"gfx94\" is not the name of a GPU architecture (did you mean \"gfx904\"?)",

@@ -27,13 +27,20 @@ inline std::vector<manifest::BackendRules> backends() {
     if (debug && optimized) return "debug needs opt 0";
     return std::nullopt;
   };
+  tileiras.max_sources = 1;
   manifest::BackendRules loom;
   loom.name = "loom";
   loom.vendor = target::Vendor::kAmd;
   loom.suffixes = {".loom", ".loombc"};
   loom.options = {{"report", {"none", "summary", "details"}}};
   loom.takes_configuration = true;
-  return {tileiras, loom};
+  manifest::BackendRules cutile;
+  cutile.name = "cutile";
+  cutile.vendor = target::Vendor::kNvidia;
+  cutile.suffixes = {".py"};
+  cutile.takes_configuration = true;
+  cutile.available = false;
+  return {tileiras, loom, cutile};
 }
 
 /// a.tilebc, b.tilebc, k_1.tilebc, k_2.tilebc, a.loom, b.loom, lib/c.loom lie beside kernels.yaml.
