@@ -2,7 +2,6 @@
 // a record on a damaged page, the order or coverage of what could not be read.
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -158,7 +157,8 @@ struct Reader::Verifier {
       return std::tuple_cat(a.place(), std::tie(a.record)) < std::tuple_cat(b.place(), std::tie(b.record));
     });
     auto next = extents.begin();
-    std::optional<uint64_t> end = layout.frames.offset;  // of the frame before, when it is known
+    uint64_t end = layout.frames.offset;  // of the frame before
+    bool is_end_known = true;
     for (uint32_t number = 0; number < bundle.header.frame_count; ++number) {
       const auto begin = next;
       while (next != extents.end() && next->frame == number) ++next;
@@ -166,23 +166,24 @@ struct Reader::Verifier {
       const base::Result<FrameEntry> entry = bundle.frame(number);
       if (!entry) {
         if (bundle.pages.failures() == failures) add(entry.error());
-        end.reset();
+        is_end_known = false;
         continue;
       }
-      if (end && entry->offset != *end) {
+      if (is_end_known && entry->offset != end) {
         add(bundle.bad_frame(number, "it does not follow the one before it").error());
       }
       const uint64_t stored_end = entry->offset + entry->stored_size;
       end = align_to(stored_end, kAlignment);
-      if (*end > layout.frames.end()) {
+      is_end_known = true;
+      if (end > layout.frames.end()) {
         add(bundle.bad_frame(number, "its padding is cut short").error());
       } else {
-        check_zero(stored_end, *end, ("frame " + std::to_string(number)).c_str());
+        check_zero(stored_end, end, ("frame " + std::to_string(number)).c_str());
       }
       const base::Result<base::Bytes> raw = bundle.frame_bytes(number, *entry);
       if (report(raw)) check_artifacts(number, *raw, {begin, next});
     }
-    if (end && *end != layout.frames.end()) {
+    if (is_end_known && end != layout.frames.end()) {
       add(bundle
               .damaged("bytes between the last frame and offset " + std::to_string(layout.frames.end()) +
                        " belong to nothing")
