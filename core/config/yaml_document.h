@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -25,8 +26,12 @@ struct YamlPlace {
 };
 
 class YamlDocument;
-class YamlItems;
-class YamlPairs;
+class YamlNode;
+struct YamlPair;
+template <typename Element>
+class YamlRange;
+using YamlItems = YamlRange<YamlNode>;
+using YamlPairs = YamlRange<YamlPair>;
 
 /// One node of a document: a handle of two words that lives as long as the document does. An alias is never
 /// seen: it is the node that it stands for, with that node's place.
@@ -66,8 +71,8 @@ class YamlDocument {
 
  private:
   friend class YamlNode;
-  friend class YamlItems;
-  friend class YamlPairs;
+  template <typename Element>
+  friend class YamlRange;
   friend class YamlBuilder;
 
   enum class Tag : uint8_t { kNull, kPlain, kQuoted, kSequence, kMap, kAlias };
@@ -82,60 +87,38 @@ class YamlDocument {
   std::string text_;
 };
 
-/// What a range-for over a sequence needs.
-class YamlItems {
+/// What a range-for over a sequence (of YamlNode) or a map (of YamlPair) needs.
+template <typename Element>
+class YamlRange {
  public:
   class Iterator {
    public:
     Iterator(const YamlDocument& document, uint32_t index, uint32_t left)
         : document_(&document), index_(index), left_(left) {}
-    YamlNode operator*() const { return {*document_, index_}; }
+    Element operator*() const {
+      if constexpr (kIsMap) {
+        return {YamlNode(*document_, index_), YamlNode(*document_, behind(index_))};
+      } else {
+        return {*document_, index_};
+      }
+    }
     Iterator& operator++() {
-      index_ = document_->records_[index_].next;
+      index_ = behind(index_);
+      if constexpr (kIsMap) index_ = behind(index_);
       --left_;
       return *this;
     }
     bool operator==(std::default_sentinel_t) const { return left_ == 0; }
 
    private:
+    static constexpr bool kIsMap = std::is_same_v<Element, YamlPair>;
+    uint32_t behind(uint32_t index) const { return document_->records_[index].next; }
+
     const YamlDocument* document_;
     uint32_t index_;
     uint32_t left_;
   };
-  YamlItems(const YamlDocument& document, uint32_t first, uint32_t count)
-      : document_(&document), first_(first), count_(count) {}
-  Iterator begin() const { return {*document_, first_, count_}; }
-  std::default_sentinel_t end() const { return {}; }
-
- private:
-  const YamlDocument* document_;
-  uint32_t first_;
-  uint32_t count_;
-};
-
-/// The same over a map.
-class YamlPairs {
- public:
-  class Iterator {
-   public:
-    Iterator(const YamlDocument& document, uint32_t index, uint32_t left)
-        : document_(&document), index_(index), left_(left) {}
-    YamlPair operator*() const {
-      return {YamlNode(*document_, index_), YamlNode(*document_, document_->records_[index_].next)};
-    }
-    Iterator& operator++() {
-      index_ = document_->records_[document_->records_[index_].next].next;
-      --left_;
-      return *this;
-    }
-    bool operator==(std::default_sentinel_t) const { return left_ == 0; }
-
-   private:
-    const YamlDocument* document_;
-    uint32_t index_;
-    uint32_t left_;
-  };
-  YamlPairs(const YamlDocument& document, uint32_t first, uint32_t count)
+  YamlRange(const YamlDocument& document, uint32_t first, uint32_t count)
       : document_(&document), first_(first), count_(count) {}
   Iterator begin() const { return {*document_, first_, count_}; }
   std::default_sentinel_t end() const { return {}; }
