@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/compress.h"
+#include "cli/store_choice.h"
 #include "config/settings.h"
 #include "engine/wire.h"
 #include "util/text.h"
@@ -137,13 +138,7 @@ void add_store(CLI::App* app, StoreArguments& store, bool with_mode) {
   app->add_option("--store", store.directory, "The store's folder")->type_name("DIR");
   if (!with_mode) return;
   app->add_option_function<std::string>(
-         "--store-mode",
-         [&store](const std::string& text) {
-           store.mode = text == "ro"        ? store::Mode::kReadOnly
-                        : text == "off"     ? store::Mode::kOff
-                        : text == "refresh" ? store::Mode::kRefresh
-                                            : store::Mode::kReadWrite;
-         },
+         "--store-mode", [&store](const std::string& text) { store.mode = parse_mode(text); },
          "rw, ro, off or refresh")
       ->check(CLI::IsMember({"rw", "ro", "off", "refresh"}))
       ->type_name("MODE");

@@ -3,8 +3,6 @@
 #include "base/files.h"
 
 namespace kc::cli {
-namespace {
-
 store::Mode parse_mode(std::string_view text) {
   if (text == "ro") return store::Mode::kReadOnly;
   if (text == "off") return store::Mode::kOff;
@@ -12,15 +10,11 @@ store::Mode parse_mode(std::string_view text) {
   return store::Mode::kReadWrite;
 }
 
-}  // namespace
-
 build::StoreChoice choose_store(const Common& common, const StoreArguments& arguments) {
   const config::Environment& environment = common.environment;
-  const config::StorePlace place = config::store_place(arguments.directory, environment);
+  const std::string directory = config::store_directory(arguments.directory, environment);
   build::StoreChoice choice;
-  choice.directory = base::absolute_path(place.directory).value_or(place.directory);
-  if (place.directory.empty()) choice.directory.clear();
-  choice.named = place.named;
+  if (!directory.empty()) choice.directory = base::absolute_path(directory).value_or(directory);
   choice.mode = arguments.mode.value_or(environment.store_mode ? parse_mode(*environment.store_mode)
                                                                : store::Mode::kReadWrite);
   choice.limit_bytes = environment.store_limit.value_or(config::kDefaultStoreLimit);

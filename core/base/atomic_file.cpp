@@ -50,10 +50,6 @@ Result<void> AtomicFile::write(ByteView bytes) {
   return write_all(fd_.get(), bytes, temporary_);
 }
 
-Result<void> AtomicFile::write_at(ByteView bytes, uint64_t offset) {
-  return pwrite_all(fd_.get(), bytes, offset, temporary_);
-}
-
 Result<void> AtomicFile::commit(Sync sync) {
   if (sync == Sync::kFull && fsync(fd_.get()) != 0) {
     return fail_errno(ErrorKind::kEnvironment, "sync", temporary_, errno);

@@ -29,7 +29,6 @@ class AtomicFile {
   ~AtomicFile();
 
   Result<void> write(ByteView bytes);
-  Result<void> write_at(ByteView bytes, uint64_t offset);
   /// Descriptor of the temporary file, for reading back what was written.
   int descriptor() const { return fd_.get(); }
   /// Replaces what `name` leads to.

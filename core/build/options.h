@@ -15,7 +15,6 @@ namespace kc::build {
 
 struct StoreChoice {
   std::string directory;  // empty: none was named, a temporary store for this build alone
-  bool named = false;     // by a flag or KC_STORE_DIR
   store::Mode mode = store::Mode::kReadWrite;
   uint64_t limit_bytes = 0;
   bool strict = false;           // store trouble is an error

@@ -218,16 +218,8 @@ void find_compilers(Prepared& prepared, const Options& options, const State* ear
                         "build the other units by name, or with --target"});
       continue;
     }
-    const backend::KnownDigest known = [&](const std::string& path,
-                                           const base::FileTuple& tuple) -> std::optional<base::Digest> {
-      if (earlier == nullptr || !base::is_settled(tuple, earlier->recorded_ns)) return std::nullopt;
-      for (const backend::Compiler& compiler : earlier->compilers) {
-        for (const backend::IdentityFile& file : compiler.files) {
-          if (file.path == path && file.tuple == tuple) return file.digest;
-        }
-      }
-      return std::nullopt;
-    };
+    const auto known =
+        earlier != nullptr ? known_digests(earlier->compilers, earlier->recorded_ns) : backend::KnownDigest();
     auto found = backend::find_compiler(name, options.search, known);
     if (found) {
       prepared.compilers.push_back(std::move(*found));

@@ -95,6 +95,19 @@ std::optional<State> decode_state(base::ByteView bytes, bool with_units) {
   return in.complete() ? std::optional(std::move(state)) : std::nullopt;
 }
 
+backend::KnownDigest known_digests(const std::vector<backend::Compiler>& compilers, int64_t recorded_ns) {
+  return [&compilers, recorded_ns](const std::string& path,
+                                   const base::FileTuple& tuple) -> std::optional<base::Digest> {
+    if (!base::is_settled(tuple, recorded_ns)) return std::nullopt;
+    for (const backend::Compiler& compiler : compilers) {
+      for (const backend::IdentityFile& file : compiler.files) {
+        if (file.path == path && file.tuple == tuple) return file.digest;
+      }
+    }
+    return std::nullopt;
+  };
+}
+
 Freshness check_state(State& state, const backend::SearchVariables& search, int64_t now_ns) {
   if (state.output.empty()) return Freshness::kChanged;
   // kc wrote the output itself and nothing else is expected to: its tuple needs no settling.
@@ -105,15 +118,8 @@ Freshness check_state(State& state, const backend::SearchVariables& search, int6
     if (!input_holds(input, state.recorded_ns, read_again)) return Freshness::kChanged;
   }
   for (backend::Compiler& known : state.compilers) {
-    const auto digest_of = [&](const std::string& path,
-                               const base::FileTuple& tuple) -> std::optional<base::Digest> {
-      if (!base::is_settled(tuple, state.recorded_ns)) return std::nullopt;
-      for (const backend::IdentityFile& file : known.files) {
-        if (file.path == path && file.tuple == tuple) return file.digest;
-      }
-      return std::nullopt;
-    };
-    auto found = backend::find_compiler(known.backend, search, digest_of);
+    auto found =
+        backend::find_compiler(known.backend, search, known_digests(state.compilers, state.recorded_ns));
     if (!found || found->identity != known.identity) return Freshness::kChanged;
     for (size_t i = 0; i < found->files.size(); ++i) {
       if (!base::is_settled(found->files[i].tuple, state.recorded_ns)) read_again = true;

@@ -47,6 +47,10 @@ base::Bytes encode_state(const State& state);
 /// `with_units` false leaves State::units empty: an unchanged build does not need them.
 std::optional<State> decode_state(base::ByteView bytes, bool with_units);
 
+/// Answers for find_compiler() from what `compilers` were when a state was recorded at `recorded_ns`: only
+/// files that were settled then are known. `compilers` must outlive the answer.
+backend::KnownDigest known_digests(const std::vector<backend::Compiler>& compilers, int64_t recorded_ns);
+
 enum class Freshness : uint8_t {
   kUnchanged,
   kUnchangedRecord,  // unchanged, but `state` was brought up to date and should be saved

@@ -85,15 +85,15 @@ Result<Environment> read_environment() {
   return env;
 }
 
-StorePlace store_place(const std::optional<std::string>& flag, const Environment& environment) {
-  if (flag) return {*flag, "--store", true};
-  if (environment.store_dir) return {*environment.store_dir, "KC_STORE_DIR", true};
+std::string store_directory(const std::optional<std::string>& flag, const Environment& environment) {
+  if (flag) return *flag;
+  if (environment.store_dir) return *environment.store_dir;
   // The base directory specification: a relative path in XDG_CACHE_HOME is invalid and ignored.
   if (environment.xdg_cache_home && environment.xdg_cache_home->starts_with('/')) {
-    return {base::join_path(*environment.xdg_cache_home, "kc"), "XDG_CACHE_HOME", false};
+    return base::join_path(*environment.xdg_cache_home, "kc");
   }
   if (environment.home && environment.home->starts_with('/')) {
-    return {base::join_path(*environment.home, ".cache/kc"), "HOME", false};
+    return base::join_path(*environment.home, ".cache/kc");
   }
   return {};
 }

@@ -38,13 +38,9 @@ inline constexpr uint64_t kDefaultFrameSize = 256ULL << 10;
 inline constexpr int kDefaultLevel = 3;
 inline constexpr uint64_t kDefaultStoreLimit = 5ULL << 30;
 
-struct StorePlace {
-  std::string directory;  // empty: nowhere was named; a temporary store has to do
-  std::string from;       // "--store", "KC_STORE_DIR", "XDG_CACHE_HOME", "HOME"
-  bool named = false;     // by the user for kc (a flag or KC_STORE_DIR)
-};
-/// `--store` > KC_STORE_DIR > $XDG_CACHE_HOME/kc > $HOME/.cache/kc > nowhere. Never a passwd look-up.
-StorePlace store_place(const std::optional<std::string>& flag, const Environment& environment);
+/// Where the store is: `--store` > KC_STORE_DIR > $XDG_CACHE_HOME/kc > $HOME/.cache/kc, else empty: a
+/// temporary store has to do. Never a passwd look-up.
+std::string store_directory(const std::optional<std::string>& flag, const Environment& environment);
 
 /// $TMPDIR or /tmp.
 std::string temporary_folder(const Environment& environment);

@@ -88,17 +88,6 @@ std::string escape(std::string_view text, bool multi_line) {
   return out;
 }
 
-std::string valid_utf8(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode(text, at);
-    out += point.size != 0 ? text.substr(at, point.size) : std::string_view("\xef\xbf\xbd");
-    at += std::max<size_t>(1, point.size);
-  }
-  return out;
-}
-
 bool is_valid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = decode(text, at);

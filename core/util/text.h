@@ -19,8 +19,6 @@ using fmt::format;
 /// Makes untrusted text safe to print: control bytes (C0, DEL, C1 as UTF-8), bidirectional controls and
 /// invalid UTF-8 become `\xNN`, byte by byte; line feeds and tabs stay when `multi_line`.
 std::string escape(std::string_view text, bool multi_line = false);
-/// Each byte that is not part of valid UTF-8 replaced by U+FFFD.
-std::string valid_utf8(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 /// Bytes of the well-formed UTF-8 sequence at `at`, which must be less than text.size(); 0 when there is
 /// none.

@@ -206,13 +206,16 @@ class Stores(KcTest):
         self.kc("build", env=env)
         old = self.digest(self.work / "kernels.kcb")
         self.write("k001.tilebc", tile("@entry=kernel @size=600000"))
+        self.kc("build", "k001", env=env)  # into the store, so that only kc itself writes under the limit
 
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
         done = subprocess.run([KC, "build"], cwd=self.work, env=env, capture_output=True, text=True, preexec_fn=limit)
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("File too large", done.stderr)
         self.assertEqual(self.digest(self.work / "kernels.kcb"), old)
+        self.assert_no_temporaries()
 
     def test_every_damaged_entry_is_found_moved_aside_and_compiled_again(self):
         self.make_units(3)

@@ -5,7 +5,7 @@ import pathlib
 import stat
 import subprocess
 
-from kc_test import KcTest, main, tile
+from kc_test import SOURCE, KcTest, main, tile
 
 
 class Build(KcTest):
@@ -226,6 +226,21 @@ class Build(KcTest):
         )
         self.assertGreater(unit["code_bytes"], 0)
         self.assertEqual(summary["output_state"], "written")
+
+
+class Readme(KcTest):
+    def test_its_manifest_builds_and_has_the_units_that_it_says(self):
+        text = (SOURCE / "README.md").read_text()
+        self.write("kernels.yaml", text.split("```yaml\n")[1].split("```")[0])
+        self.write("kernels/vec_add.tilebc", tile("@entry=vec_add"))
+        for tm in (64, 128):
+            for tn in (64, 128):
+                self.write(f"kernels/matmul_{tm}x{tn}.tilebc", tile(f"@entry=matmul {tm} {tn}"))
+        self.assertIn("fifteen units", text)
+        events = self.kc_json("build", env=self.with_fake())
+        units = [event["unit"] for event in events[:-1]]
+        self.assertEqual((len(units), units[0], units[-1]), (15, "vec_add@sm_80", "matmul:TM=128,TN=128@sm_100"))
+        self.assertTrue((self.work / "demo.kcb").exists())
 
 
 class Failures(KcTest):

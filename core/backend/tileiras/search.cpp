@@ -108,6 +108,7 @@ std::vector<Place> places_of(const SearchVariables& variables) {
   };
   named("KC_TILEIRAS", variables.kc_tileiras);
   named("CUTILE_TILEIRAS_PATH", variables.cutile_tileiras_path);
+  if (!out.empty()) return out;  // such a place is taken or an error: no folder need be listed for the others
   if (is_set(variables.virtual_env)) add_python_environment(out, "VIRTUAL_ENV", *variables.virtual_env);
   if (!variables.program_folder.empty()) {
     add_python_environment(out, "private environment",

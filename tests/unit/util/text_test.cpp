@@ -52,15 +52,9 @@ TEST_CASE("malformed UTF-8 is found in each of its forms") {
                            "A"};
   for (const std::string& text : malformed) {
     CHECK_FALSE(is_valid_utf8(text));
-    CHECK(is_valid_utf8(valid_utf8(text)));
     CHECK(escape(text).starts_with("\\x"));
   }
-  CHECK(valid_utf8("a\xff"
-                   "b") ==
-        "a\xef\xbf\xbd"
-        "b");
   CHECK(is_valid_utf8("\xf4\x8f\xbf\xbf"));
-  CHECK(valid_utf8("\xc3\xa4") == "\xc3\xa4");
 }
 
 TEST_CASE("the nearest name is the one at the least distance") {
