@@ -15,7 +15,9 @@ class BuildText final : public build::Listener {
     bool results = true;      // say units and summary on stdout (false beside JSON lines)
     bool list_units = false;  // a line a unit (plan, dry run, named units)
     bool is_plan = false;
+    bool is_plan_summary = false;  // a line a kernel instead
     bool is_dry_run = false;
+    bool is_pack = false;
   };
   BuildText(Console& console, What what) : console_(console), what_(what) {}
 
@@ -30,7 +32,11 @@ class BuildText final : public build::Listener {
 
  private:
   void list(const manifest::Unit& unit, const build::UnitResult& result);
+  void compare(const manifest::Unit& unit, const build::UnitResult& result);
   void repeat_failures();
+  void kernels(const build::Summary& summary);
+  void plan_summary(const build::Summary& summary);
+  void build_summary(const build::Summary& summary);
 
   Console& console_;
   What what_;
@@ -38,6 +44,9 @@ class BuildText final : public build::Listener {
   static constexpr size_t kRepeated = 20;
   std::vector<std::string> failures_;
   uint64_t failed_ = 0;
+  // A new compiler changes every unit: more than a screen of these lines only counted.
+  static constexpr uint64_t kCompared = 20;
+  uint64_t changed_ = 0;
 };
 
 }  // namespace kc::cli

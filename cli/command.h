@@ -48,6 +48,7 @@ struct BuildArguments {
   bool dry_run = false;
   bool require_cached = false;
   bool allow_partial = false;
+  bool summary = false;  // plan
   StoreArguments store;
 };
 
@@ -56,6 +57,12 @@ struct BundleArguments {  // show, verify, extract
   std::vector<std::string> units;        // extract: one; show: filters
   std::optional<std::string> output;     // extract -o
   std::optional<std::string> directory;  // extract --all
+};
+
+struct DiffArguments {
+  std::string before, after;         // bundles
+  std::vector<std::string> units;    // filters: unit, kernel or glob
+  std::vector<std::string> fail_on;  // conditions, as written
 };
 
 struct GcArguments {
@@ -67,6 +74,9 @@ struct GcArguments {
 
 int command_build(const Common& common, const BuildArguments& arguments, Console& console);
 int command_plan(const Common& common, const BuildArguments& arguments, Console& console);
+int command_pack(const Common& common, const BuildArguments& arguments, Console& console);
+int command_diff(const Common& common, const DiffArguments& arguments, Console& console);
+int command_schema(const Common& common, Console& console);
 int command_show(const Common& common, const BundleArguments& arguments, Console& console);
 int command_verify(const Common& common, const BundleArguments& arguments, Console& console);
 int command_extract(const Common& common, const BundleArguments& arguments, Console& console);

@@ -1,4 +1,4 @@
-// kc build and kc plan.
+// kc build, kc pack and kc plan.
 #include <memory>
 
 #include "build/build.h"
@@ -37,20 +37,16 @@ base::Result<build::Options> options_of(const Common& common, const BuildArgumen
   return options;
 }
 
-int run(const Common& common, const BuildArguments& arguments, Console& console, BuildText::What what,
-        report::JsonLines::Kind kind) {
+int run(const build::Options& options, Console& console, BuildText::What what) {
   util::SignalWatch signals;
-  const auto options = options_of(common, arguments);
-  if (!options) {
-    return console.fail(options.error());
-  }
+  using Kind = report::JsonLines::Kind;
+  const Kind kind = !what.is_plan ? Kind::kBuild : what.is_plan_summary ? Kind::kPlanSummary : Kind::kPlan;
   what.results = !console.is_json();
   BuildText text(console, what);
   report::JsonLines json(
       kind, [&](const util::Json& object) { console.json(object); }, text);
   build::Listener& listener = console.is_json() ? static_cast<build::Listener&>(json) : text;
-  const int code = kind == report::JsonLines::Kind::kPlan ? build::plan(*options, listener)
-                                                          : build::build(*options, listener, signals);
+  const int code = what.is_plan ? build::plan(options, listener) : build::build(options, listener, signals);
   if (const auto signal = signals.pending()) return 128 + *signal;
   return code;
 }
@@ -58,18 +54,40 @@ int run(const Common& common, const BuildArguments& arguments, Console& console,
 }  // namespace
 
 int command_build(const Common& common, const BuildArguments& arguments, Console& console) {
+  const auto options = options_of(common, arguments);
+  if (!options) return console.fail(options.error());
   BuildText::What what;
   what.is_dry_run = arguments.dry_run;
   // Named units are what the user wants to hear about.
   what.list_units = arguments.dry_run || (!arguments.units.empty() && !arguments.output);
-  return run(common, arguments, console, what, report::JsonLines::Kind::kBuild);
+  return run(*options, console, what);
 }
 
 int command_plan(const Common& common, const BuildArguments& arguments, Console& console) {
+  const auto options = options_of(common, arguments);
+  if (!options) return console.fail(options.error());
   BuildText::What what;
   what.is_plan = true;
-  what.list_units = true;
-  return run(common, arguments, console, what, report::JsonLines::Kind::kPlan);
+  what.is_plan_summary = arguments.summary;
+  what.list_units = !arguments.summary;
+  return run(*options, console, what);
+}
+
+int command_pack(const Common& common, const BuildArguments& arguments, Console& console) {
+  auto options = options_of(common, arguments);
+  if (!options) return console.fail(options.error());
+  if (options->narrowed() && !options->output) {
+    return console.fail({base::ErrorKind::kInput,
+                         "units or targets are named, so the bundle is not the manifest's",
+                         {},
+                         "say with -o where it goes"});
+  }
+  options->pack_only = true;
+  // KC_STORE_MODE=refresh is about compiling anew; here only what there is counts.
+  if (options->store.mode == store::Mode::kRefresh) options->store.mode = store::Mode::kReadWrite;
+  BuildText::What what;
+  what.is_pack = true;
+  return run(*options, console, what);
 }
 
 }  // namespace kc::cli

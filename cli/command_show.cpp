@@ -1,5 +1,4 @@
 // kc show: what is in a bundle.
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -10,117 +9,47 @@
 #include "bundle/bundle.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "report/json_lines.h"
+#include "cli/table.h"
+#include "manifest/plan.h"
+#include "report/bundle_json.h"
+#include "report/unit_filter.h"
 #include "util/text.h"
 
 namespace kc::cli {
 namespace {
 
+using base::Result;
+using bundle::Reader;
 using bundle::Record;
-using util::Json;
-
-// A value of a canonical specialization, `%XX` decoded. The reader has checked the grammar.
-std::string decoded(std::string_view value) {
-  std::string out;
-  for (size_t i = 0; i < value.size(); ++i) {
-    if (value[i] != '%') {
-      out += value[i];
-      continue;
-    }
-    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'A' + 10; };
-    out += static_cast<char>(digit(value[i + 1]) * 16 + digit(value[i + 2]));
-    i += 2;
-  }
-  return out;
-}
-
-Json config_json(const std::string& specialization) {
-  Json out = Json::object();
-  if (specialization.empty()) return out;
-  for (const std::string& part : util::split(specialization, ',')) {
-    const size_t equals = part.find('=');
-    out[part.substr(0, equals)] = decoded(std::string_view(part).substr(equals + 1));
-  }
-  return out;
-}
-
-Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  Json out = Json::object();
-  for (const auto& [name, value] : pairs) out[name] = value;
-  return out;
-}
-
-Json record_json(const Record& record) {
-  return {{"event", "record"},
-          {"unit", record.unit()},
-          {"kernel", record.kernel},
-          {"specialization", record.specialization},
-          {"config", config_json(record.specialization)},
-          {"default", record.is_default},
-          {"target", record.target},
-          {"found_target", record.found_target},
-          {"backend", record.backend},
-          {"entry", record.entry},
-          {"symbol", record.symbol},
-          {"compiler", record.compiler},
-          {"compiler_version", record.compiler_version},
-          {"compiler_identity", record.compiler_identity.hex()},
-          {"toolkit", record.toolkit},
-          {"lowest_driver", record.lowest_driver == 0 ? Json(nullptr) : Json(record.lowest_driver)},
-          {"key", record.content_key.hex()},
-          {"code_digest", record.artifact_digest.hex()},
-          {"code_bytes", record.artifact_size},
-          {"frame", record.frame},
-          {"frame_offset", record.frame_offset},
-          {"facts", report::facts_json(record.facts)},
-          {"metadata", pairs_json(record.metadata)}};
-}
 
 // Everything about the bundle as a whole. The parts are read first, so that a damaged one shows before any
 // output.
 struct Summary {
-  std::vector<std::pair<std::string, std::string>> metadata;
-  std::vector<bundle::Reader::SignatureBlock> signatures;
+  report::Pairs metadata;
+  std::vector<Reader::SignatureBlock> signatures;
 };
 
-base::Result<Summary> summary_of(bundle::Reader& reader) {
+Result<Summary> summary_of(Reader& reader) {
   Summary out;
   KC_ASSIGN(out.metadata, reader.metadata());
   KC_ASSIGN(out.signatures, reader.signature_blocks());
   return out;
 }
 
-Json bundle_json(const std::string& path, const bundle::Reader& reader, const Summary& summary) {
-  Json signatures = Json::array();
-  for (const bundle::Reader::SignatureBlock& block : summary.signatures) {
-    signatures.push_back({{"type", block.type}, {"offset", block.offset}, {"bytes", block.payload_size}});
-  }
+void print_bundle(const Reader& reader, const Summary& summary, Console& console) {
   const bundle::Info& info = reader.info();
-  return {{"event", "bundle"},
-          {"path", path},
-          {"name", info.name},
-          {"release", info.release},
-          {"partial", info.partial},
-          {"subset", info.subset},
-          {"bytes", reader.file_size()},
-          {"records", reader.record_count()},
-          {"frames", reader.frame_count()},
-          {"header_digest", reader.header_digest().hex()},
-          {"metadata", pairs_json(summary.metadata)},
-          {"signatures", std::move(signatures)}};
-}
-
-void print_bundle(const std::string& path, const bundle::Reader& reader, const Summary& summary,
-                  Console& console) {
-  const bundle::Info& info = reader.info();
-  std::string line =
-      util::format("{}: {}, release {}, {} in {}, {}", util::escape(path), util::escape(info.name),
-                   info.release, util::counted(reader.record_count(), "unit"),
+  const size_t width = console.width();
+  const std::string path = util::escape(reader.path()) + ":";
+  std::string text =
+      util::format("{} {}, release {}, {} in {}, {}", width == 0 ? path : elide(path, width),
+                   util::escape(info.name), info.release, util::counted(reader.record_count(), "unit"),
                    util::counted(reader.frame_count(), "frame"), util::size_text(reader.file_size()));
-  if (info.partial) line += ", partial: units of the plan are missing";
-  if (info.subset) line += ", subset: made of a narrowed plan";
-  if (!summary.signatures.empty()) line += ", " + util::counted(summary.signatures.size(), "signature block");
-  console.result(console.styled(Console::Style::kBold, line));
+  if (info.partial) text += ", partial: units of the plan are missing";
+  if (info.subset) text += ", subset: made of a narrowed plan";
+  if (!summary.signatures.empty()) text += ", " + util::counted(summary.signatures.size(), "signature block");
+  for (const std::string& line : wrap({}, text, width, 2)) {
+    console.result(console.styled(Console::Style::kBold, line));
+  }
   if (console.verbosity() <= 0) return;
   console.result(util::format("header digest {}", reader.header_digest().hex()));
   for (const auto& [name, value] : summary.metadata) {
@@ -128,44 +57,21 @@ void print_bundle(const std::string& path, const bundle::Reader& reader, const S
   }
 }
 
-// A table whose columns are as wide as their widest cell, but for the first, which is cut in the middle when
-// a row would not fit the terminal.
-class Table {
- public:
-  static constexpr size_t kColumns = 6;
-  using Row = std::array<std::string, kColumns>;
+enum : size_t { kUnit, kTarget, kRegisters, kLocal, kSpills, kShared, kCode };
 
-  void add(Row row) { rows_.push_back(std::move(row)); }
-
-  void print(Console& console) const {
-    std::array<size_t, kColumns> widths{};
-    for (const Row& row : rows_) {
-      for (size_t c = 0; c < kColumns; ++c) widths[c] = std::max(widths[c], row[c].size());
-    }
-    size_t others = 0;
-    for (size_t c = 1; c < kColumns; ++c) others += 2 + widths[c];
-    if (console.width() != 0 && widths[0] + others > console.width()) {
-      widths[0] = std::max(kLeastName, console.width() - std::min<size_t>(others, console.width()));
-    }
-    for (const Row& row : rows_) {
-      std::string line = util::format("{:<{}}  {:<{}}", cut(row[0], widths[0]), widths[0], row[1], widths[1]);
-      for (size_t c = 2; c < kColumns; ++c) line += util::format("  {:>{}}", row[c], widths[c]);
-      const bool is_head = &row == &rows_.front();
-      if (!console.result(is_head ? console.styled(Console::Style::kDim, line) : line)) return;
-    }
-  }
-
- private:
-  static constexpr size_t kLeastName = 16;
-
-  static std::string cut(const std::string& text, size_t width) {
-    if (text.size() <= width) return text;
-    const size_t head = (width - 2) / 2;
-    return text.substr(0, head) + ".." + text.substr(text.size() - (width - 2 - head));
-  }
-
-  std::vector<Row> rows_;
-};
+// On a narrow terminal the name and the target, which tell units apart, stay longest; of the numbers those
+// that say least about speed go first.
+Table make_table() {
+  constexpr size_t kLeastName = 16;
+  return Table({{.title = "UNIT"},
+                {.title = "TARGET", .rank = 1},
+                {.title = "REGS", .is_right = true, .rank = 2},
+                {.title = "LOCAL", .is_right = true, .rank = 4},
+                {.title = "SPILLS", .is_right = true, .rank = 3},
+                {.title = "SHARED", .is_right = true, .rank = 6},
+                {.title = "CODE", .is_right = true, .rank = 5}},
+               kLeastName);
+}
 
 Table::Row row_of(const Record& record) {
   std::string name = record.kernel;
@@ -178,72 +84,123 @@ Table::Row row_of(const Record& record) {
           util::escape(target),
           std::to_string(record.facts.registers),
           std::to_string(record.facts.local_memory),
+          record.facts.spills ? std::to_string(*record.facts.spills) : "-",
           std::to_string(record.facts.shared_memory),
           std::to_string(record.artifact_size)};
 }
 
-bool matches(const Record& record, const std::string& pattern) {
-  return pattern == record.kernel || pattern == record.unit() || util::glob_match(pattern, record.unit()) ||
-         util::glob_match(pattern, record.kernel);
+std::string driver_text(uint32_t driver) {
+  return driver == 0 ? std::string("not known") : util::format("{} or newer", driver);
 }
 
-// Which records the patterns choose; each pattern must choose one.
-base::Result<std::vector<uint32_t>> choose(bundle::Reader& reader, const std::vector<std::string>& patterns) {
-  std::vector<uint32_t> chosen;
-  std::vector<bool> used(patterns.size());
-  std::vector<std::string> names;
+std::string block_text(const artifact::KernelFacts& facts) {
+  const std::array<uint32_t, 3>& block = facts.required_block;
+  std::string out = block == std::array<uint32_t, 3>{}
+                        ? std::string("any")
+                        : util::format("{}x{}x{}", block[0], block[1], block[2]);
+  if (facts.max_threads != 0) out += util::format(", at most {} threads", facts.max_threads);
+  if (facts.wave_size != 0) out += util::format(", wave size {}", facts.wave_size);
+  return out;
+}
+
+std::string arguments_text(const artifact::KernelFacts& facts) {
+  std::string out = util::format("{} in {} B", facts.arguments.size(), facts.argument_bytes);
+  std::string_view separator = ": ";
+  for (const artifact::Argument& argument : facts.arguments) {
+    out += util::format("{}{} B at {}", separator, argument.size, argument.offset);
+    separator = ", ";
+  }
+  return out;
+}
+
+// Selection data, a line for each row of the table that it came from; as it stands when it cannot be read.
+std::vector<std::string> selection_text(std::string_view text) {
+  if (text.empty()) return {};
+  std::vector<std::string> out;
+  for (const std::string& part : util::split(text, ';')) {
+    const auto pairs = report::parse_configuration(part);
+    if (!pairs) return {std::string(text)};
+    std::vector<std::string> words;
+    for (const auto& [name, value] : *pairs) words.push_back(util::format("{}={}", name, value));
+    out.push_back(words.empty() ? "anything" : util::join(words, ", "));
+  }
+  return out;
+}
+
+// What -v tells beyond the table.
+void print_details(const Record& record, Console& console) {
+  const auto say = [&](std::string_view label, std::string_view text) {
+    // A digest still fits 80 columns behind it.
+    const std::string head = util::format("    {:<10}", label);
+    for (const std::string& line : wrap(head, util::escape(text), console.width(), head.size())) {
+      console.result(line);
+    }
+  };
+  say("unit", record.unit());
+  say("entry", record.entry);
+  say("symbol", record.symbol);
+  say("backend", record.backend);
+  say("compiler", util::format("{} {}", record.compiler, record.compiler_version));
+  say("identity", record.compiler_identity.hex());
+  say("toolkit", record.toolkit.empty() ? "not known" : record.toolkit);
+  say("driver", driver_text(record.lowest_driver));
+  say("key", record.content_key.hex());
+  say("digest", record.artifact_digest.hex());
+  say("place", util::format("frame {}, offset {}", record.frame, record.frame_offset));
+  say("arguments", arguments_text(record.facts));
+  say("block", block_text(record.facts));
+  for (const std::string& row : selection_text(report::selection_of(record))) say("when", row);
+  for (const auto& [name, value] : record.metadata) {
+    if (name != manifest::kSelectionName) say("metadata", util::format("{}: {}", name, value));
+  }
+}
+
+// Goes over the chosen records until `visit` gives false.
+template <typename Visit>
+Result<void> each_record(Reader& reader, const std::vector<std::string>& patterns, Visit&& visit) {
   for (uint32_t i = 0; i < reader.record_count(); ++i) {
-    if (patterns.empty()) {
-      chosen.push_back(i);
-      continue;
-    }
     KC_ASSIGN(const Record record, reader.record(i));
-    bool any = false;
-    for (size_t p = 0; p < patterns.size(); ++p) {
-      if (!matches(record, patterns[p])) continue;
-      used[p] = any = true;
-    }
-    if (any) chosen.push_back(i);
-    if (names.empty() || names.back() != record.kernel) names.push_back(record.kernel);
+    if (report::is_named(record, patterns) && !visit(record)) break;
   }
-  for (size_t p = 0; p < patterns.size(); ++p) {
-    if (used[p]) continue;
-    return base::fail(
-        base::ErrorKind::kInput,
-        util::format("no unit or kernel in the bundle is named \"{}\"", util::escape(patterns[p])),
-        util::did_you_mean(patterns[p], names));
-  }
-  return chosen;
+  return {};
 }
 
-base::Result<void> show(const BundleArguments& arguments, Console& console) {
-  KC_ASSIGN(bundle::Reader reader, bundle::Reader::open(arguments.bundle));
+Result<void> show(const BundleArguments& arguments, Console& console) {
+  KC_ASSIGN(Reader reader, Reader::open(arguments.bundle));
   KC_ASSIGN(const Summary summary, summary_of(reader));
-  KC_ASSIGN(const std::vector<uint32_t> chosen, choose(reader, arguments.units));
+  Reader* const bundles[] = {&reader};
+  KC_TRY(report::check_patterns(arguments.units, bundles));
+  // Records are read twice instead of kept: the first pass measures, and finds damage before any output.
+  Table table = make_table();
+  uint64_t count = 0;
+  bool has_spills = false;
+  KC_TRY(each_record(reader, arguments.units, [&](const Record& record) {
+    ++count;
+    has_spills = has_spills || record.facts.spills.has_value();
+    if (!console.is_json()) table.measure(row_of(record));
+    return true;
+  }));
   if (console.is_json()) {
-    console.json(bundle_json(arguments.bundle, reader, summary));
-    for (const uint32_t i : chosen) {
-      KC_ASSIGN(const Record record, reader.record(i));
-      if (!console.json(record_json(record))) break;
-    }
-    return {};
+    console.json(report::bundle_json(reader, summary.metadata, summary.signatures));
+    return each_record(reader, arguments.units,
+                       [&](const Record& record) { return console.json(report::record_json(record)); });
   }
-  print_bundle(arguments.bundle, reader, summary, console);
-  if (chosen.empty()) return {};
-  Table table;
-  table.add({"UNIT", "TARGET", "REGS", "LOCAL", "SHARED", "CODE"});
-  for (const uint32_t i : chosen) {
-    KC_ASSIGN(const Record record, reader.record(i));
-    table.add(row_of(record));
-  }
-  table.print(console);
-  return {};
+  print_bundle(reader, summary, console);
+  if (count == 0) return {};
+  if (!has_spills) table.hide(kSpills);
+  table.fit(console.width());
+  console.result(console.styled(Console::Style::kDim, table.head()));
+  return each_record(reader, arguments.units, [&](const Record& record) {
+    const bool is_told = console.result(table.line(row_of(record)));
+    if (console.verbosity() > 0) print_details(record, console);
+    return is_told;
+  });
 }
 
 }  // namespace
 
 int command_show(const Common&, const BundleArguments& arguments, Console& console) {
-  const base::Result<void> result = show(arguments, console);
+  const Result<void> result = show(arguments, console);
   return result ? 0 : console.fail(result.error());
 }
 

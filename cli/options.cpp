@@ -41,6 +41,25 @@ Examples:
   kc plan -f kernels.yaml
   kc plan --format=json | jq -r 'select(.state=="miss").unit'
 )";
+constexpr std::string_view kPackFooter = R"(
+Examples:
+  kc pack -f kernels.yaml -o build/kernels.kcb
+  kc pack --level 19
+)";
+constexpr std::string_view kDiffFooter = R"(
+CONDITION: METRIC (has grown), METRIC+N or METRIC+N% (by more than that), METRIC-N or
+METRIC-N% (has shrunk by more), added, removed, changed. METRIC: registers,
+local_memory, spills, shared_memory, code; N of bytes may be a size (4KiB).
+
+Examples:
+  kc diff old.kcb new.kcb
+  kc diff old.kcb new.kcb --fail-on spills,local_memory,registers+10%
+)";
+constexpr std::string_view kSchemaFooter = R"(
+Examples:
+  kc schema > kernels.schema.json
+  kc schema | jq '."$defs" | keys'
+)";
 constexpr std::string_view kShowFooter = R"(
 Examples:
   kc show build/demo.kcb
@@ -108,30 +127,40 @@ struct Arguments {
   Common common;
   BuildArguments build;
   BundleArguments bundle;
+  DiffArguments diff;
   GcArguments gc;
   StoreArguments store;
   bool verbose = false;
   bool quiet = false;
 };
 
-void add_common(CLI::App* app, Arguments& a) {
-  const std::string hidden;  // a group without a name is not listed: kEverywhere names them
+// Leaves out the group of the options that kEverywhere names. (CLI11 leaves out a group without a name, too,
+// but then its errors lack the option's name.)
+constexpr const char* kUnlisted = "Everywhere";
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    return group == kUnlisted ? "" : CLI::Formatter::make_group(group, is_positional, options);
+  }
+};
 
-  app->add_option("-C", a.common.directory, "Change into this folder first")->group(hidden);
-  app->add_flag("-v,--verbose", a.verbose, "Say more")->group(hidden);
-  app->add_flag("-q,--quiet", a.quiet, "Only failures")->group(hidden);
+void add_common(CLI::App* app, Arguments& a) {
+  app->add_option("-C", a.common.directory, "Change into this folder first")->group(kUnlisted);
+  app->add_flag("-v,--verbose", a.verbose, "Say more")->group(kUnlisted);
+  app->add_flag("-q,--quiet", a.quiet, "Only failures")->group(kUnlisted);
   app->add_option("--color", a.common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->group(hidden);
+      ->group(kUnlisted);
   app->add_option("--progress", a.common.progress, "auto, plain or none")
       ->check(CLI::IsMember({"auto", "plain", "none"}))
-      ->group(hidden);
+      ->group(kUnlisted);
   app->add_option_function<std::string>(
          "--format",
          [&a](const std::string& text) { a.common.format = text == "json" ? Format::kJson : Format::kText; },
          "text or json")
       ->check(CLI::IsMember({"text", "json"}))
-      ->group(hidden);
+      ->group(kUnlisted);
 }
 
 void add_store(CLI::App* app, StoreArguments& store, bool with_mode) {
@@ -150,11 +179,23 @@ void add_plan_options(CLI::App* app, BuildArguments& b) {
   app->add_option("-f,--file", b.manifest, "The manifest [kernels.yaml]")->type_name("FILE");
   app->add_option("--target", b.targets, "Only these targets, comma-separated")
       ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a unit
       ->type_name("T");
 }
 
+void add_pack_options(CLI::App* app, BuildArguments& b) {
+  app->add_option("-o,--output", b.output,
+                  "The bundle; wins over the manifest's output;\nUNIT and --target pack only with it")
+      ->type_name("FILE");
+  checked_option(app, "--level", b.level, &parse_level, "a zstd level from 1 to 19",
+                 "Compression, 1 to 19 [3]", "N");
+  checked_option(app, "--frame-size", b.frame_size, &parse_frame_size, "a size from 4KiB to 64MiB",
+                 "Raw bytes a frame holds at most [256KiB]", "SIZE");
+  checked_option(app, "--release", b.release, &parse_count, "a number", "Release number in the bundle", "N");
+  app->add_flag("--allow-partial", b.allow_partial, "Pack what there is; marks the bundle partial");
+}
+
 void add_build_options(CLI::App* app, BuildArguments& b) {
-  app->add_option("-o,--output", b.output, "The bundle; wins over the manifest's output")->type_name("FILE");
   checked_option(app, "-j,--jobs", b.jobs, &parse_jobs,
                  util::format("a number from 1 to {}", config::kMaxJobs),
                  "Compiles at a time [the CPUs allowed]", "N");
@@ -162,16 +203,10 @@ void add_build_options(CLI::App* app, BuildArguments& b) {
                  "Stop after N failures; 0 = never [0]", "N");
   app->add_flag("-n,--dry-run", b.dry_run, "Say what would be compiled");
   checked_option(app, "--timeout", b.timeout, &util::parse_duration, "a duration such as 60s",
-                 "For each unit", "D");
+                 "For each unit [10m]", "D");
   checked_option(app, "--lock-timeout", b.lock_timeout, &util::parse_duration, "a duration such as 60s",
                  "Wait this long for another build's unit", "D");
-  checked_option(app, "--level", b.level, &parse_level, "a zstd level from 1 to 19",
-                 "Compression, 1 to 19 [3]", "N");
-  checked_option(app, "--frame-size", b.frame_size, &parse_frame_size, "a size from 4KiB to 64MiB",
-                 "Raw bytes a frame holds at most [256KiB]", "SIZE");
-  checked_option(app, "--release", b.release, &parse_count, "a number", "Release number in the bundle", "N");
   app->add_flag("--require-cached", b.require_cached, "Fail when a unit is not in the store");
-  app->add_flag("--allow-partial", b.allow_partial, "Pack what compiled; marks the bundle partial");
 }
 
 using Run = std::function<int(const Common&, Console&)>;
@@ -190,13 +225,21 @@ std::vector<std::pair<CLI::App*, Run>> add_commands(CLI::App& app, Arguments& a)
   CLI::App* build = add(&app, "build", "Compile what is missing and pack the bundle", kBuildFooter,
                         [&a](const Common& c, Console& out) { return command_build(c, a.build, out); });
   add_plan_options(build, a.build);
+  add_pack_options(build, a.build);
   add_build_options(build, a.build);
   add_store(build, a.build.store, true);
 
   CLI::App* plan = add(&app, "plan", "The units, their keys, hit or miss; compiles nothing", kPlanFooter,
                        [&a](const Common& c, Console& out) { return command_plan(c, a.build, out); });
   add_plan_options(plan, a.build);
+  plan->add_flag("--summary", a.build.summary, "One line a kernel instead of one a unit");
   add_store(plan, a.build.store, false);
+
+  CLI::App* pack = add(&app, "pack", "Pack what the store holds; compiles nothing", kPackFooter,
+                       [&a](const Common& c, Console& out) { return command_pack(c, a.build, out); });
+  add_plan_options(pack, a.build);
+  add_pack_options(pack, a.build);
+  add_store(pack, a.build.store, false);
 
   CLI::App* show = add(&app, "show", "What is in a bundle", kShowFooter,
                        [&a](const Common& c, Console& out) { return command_show(c, a.bundle, out); });
@@ -206,6 +249,16 @@ std::vector<std::pair<CLI::App*, Run>> add_commands(CLI::App& app, Arguments& a)
   CLI::App* verify = add(&app, "verify", "Check every byte of a bundle", kVerifyFooter,
                          [&a](const Common& c, Console& out) { return command_verify(c, a.bundle, out); });
   verify->add_option("BUNDLE", a.bundle.bundle, "The .kcb file")->required();
+
+  CLI::App* diff = add(&app, "diff", "Compare two bundles", kDiffFooter,
+                       [&a](const Common& c, Console& out) { return command_diff(c, a.diff, out); });
+  diff->add_option("BEFORE", a.diff.before, "The .kcb file to compare with")->required();
+  diff->add_option("AFTER", a.diff.after, "The .kcb file that is compared")->required();
+  diff->add_option("UNIT", a.diff.units, "Units, kernels or globs");
+  diff->add_option("--fail-on", a.diff.fail_on, "Exit 1 when one of these holds, comma-separated")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a bundle or a unit
+      ->type_name("CONDITION");
 
   CLI::App* extract = add(&app, "extract", "Take code objects out of a bundle", kExtractFooter,
                           [&a](const Common& c, Console& out) { return command_extract(c, a.bundle, out); });
@@ -217,7 +270,7 @@ std::vector<std::pair<CLI::App*, Run>> add_commands(CLI::App& app, Arguments& a)
   CLI::App* gc = add(&app, "gc", "Make the store smaller, oldest entries first", kGcFooter,
                      [&a](const Common& c, Console& out) { return command_gc(c, a.gc, out); });
   checked_option(gc, "--max-size", a.gc.max_size, &util::parse_size, "a size such as 2GiB",
-                 "Down to this size", "SIZE");
+                 "Down to this size [5GiB, when no age is given]", "SIZE");
   checked_option(gc, "--max-age", a.gc.max_age, &util::parse_duration, "a duration such as 30d",
                  "Remove what was not used for this long", "D");
   gc->add_flag("-n,--dry-run", a.gc.dry_run, "Only say what would go");
@@ -236,6 +289,8 @@ std::vector<std::pair<CLI::App*, Run>> add_commands(CLI::App& app, Arguments& a)
   add_store(add(store, "verify", "Read and check every entry", kStoreFooter,
                 [&a](const Common& c, Console& out) { return command_store_verify(c, a.store, out); }),
             a.store, false);
+  add(&app, "schema", "The JSON schema of manifests, for editors", kSchemaFooter,
+      [](const Common& c, Console& out) { return command_schema(c, out); });
   return commands;
 }
 
@@ -272,6 +327,12 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
       hint = util::did_you_mean(word, known);
     }
   }
+  if (is_required && !at->get_subcommands({}).empty()) {
+    for (const std::string& word : at->remaining()) {
+      if (!word.starts_with('-'))
+        message = util::format("{} has no command \"{}\"", command, util::escape(word));
+    }
+  }
   std::string text = util::format("kc: error: {}\n", message);
   if (!hint.empty()) text += util::format("  {}\n", hint);
   return text + util::format("  see `{} --help`\n", command);
@@ -284,6 +345,7 @@ Parsed parse(int argc, char** argv) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App app("kc turns a manifest of GPU kernels into one bundle of ready machine code.", "kc");
   app.set_version_flag("--version", util::format("kc {}", engine::build_id()));
+  app.formatter(std::make_shared<HelpFormatter>());  // before the subcommands, which inherit it
   app.footer(footer(kMainFooter));
   app.require_subcommand(1);
   add_common(&app, *arguments);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <expected>
 
+#include "backend/cutile/cutile.h"
+#include "backend/loom/loom.h"
+#include "backend/loom/scan.h"
 #include "backend/tileiras/tileiras.h"
 #include "util/text.h"
 
@@ -12,31 +15,6 @@ namespace {
 // Keys and the state depend on the identity: a change of what goes into it changes this name too.
 constexpr std::string_view kIdentityDomain{"kc-compiler-v1\0", 15};
 enum IdentityField : uint8_t { kBackendField = 1, kRoleField = 2, kDigestField = 3 };
-
-Description loom() {
-  Description out;
-  out.name = "loom";
-  out.vendor = target::Vendor::kAmd;
-  out.suffixes = {".loom", ".loombc"};
-  out.options = {{"report", {"none", "summary", "details"}},
-                 {"processor_mode", {"default", "compute_unit", "workgroup_processor"}}};
-  out.takes_configuration = true;
-  out.has_front_half = true;
-  out.run = RunKind::kThreads;
-  return out;
-}
-
-// cuTile Python sources: exported to Tile IR bytecode first, then tileiras. Known by its suffix alone.
-Description cutile() {
-  Description out;
-  out.name = "cutile";
-  out.vendor = target::Vendor::kNvidia;
-  out.suffixes = {".py"};
-  out.takes_configuration = true;
-  out.has_front_half = true;
-  out.run = RunKind::kChild;
-  return out;
-}
 
 std::unexpected<base::Error> not_available(std::string_view backend) {
   return base::fail(base::ErrorKind::kEnvironment,
@@ -56,7 +34,8 @@ base::Digest identity_of(const Compiler& compiler) {
 }  // namespace
 
 const std::vector<Description>& descriptions() {
-  static const std::vector<Description> all = {tileiras::description(), loom(), cutile()};
+  static const std::vector<Description> all = {tileiras::description(), loom::description(),
+                                               cutile::description()};
   return all;
 }
 
@@ -89,13 +68,26 @@ bool is_unchanged(const Compiler& compiler) {
 }
 
 base::Result<void> check_source(std::string_view backend, std::string_view name, base::ByteView bytes) {
-  if (backend != tileiras::kName) return not_available(backend);
-  return tileiras::check_source(name, bytes);
+  if (backend == tileiras::kName) return tileiras::check_source(name, bytes);
+  if (backend == loom::kName) return loom::check_source(name, bytes);
+  return not_available(backend);
 }
 
-base::Result<std::vector<std::string>> entries_of(std::string_view backend, base::ByteView bytes) {
-  if (backend != tileiras::kName) return not_available(backend);
-  return tileiras::entries_of(bytes);
+base::Result<std::vector<std::string>> entries_of(std::string_view backend, std::string_view name,
+                                                  base::ByteView bytes) {
+  if (backend == tileiras::kName) return tileiras::entries_of(bytes);
+  if (backend == loom::kName && !loom::is_bytecode(name)) return loom::exported_kernels(base::as_text(bytes));
+  if (backend == loom::kName || backend == cutile::kName) {
+    return base::fail(base::ErrorKind::kInput, "only the compiler can tell the entries of this source",
+                      "name each entry in the manifest");
+  }
+  return not_available(backend);
+}
+
+std::optional<std::vector<std::string>> declared_keys_of(std::string_view backend, std::string_view name,
+                                                         base::ByteView bytes) {
+  if (backend != loom::kName || loom::is_bytecode(name)) return std::nullopt;
+  return loom::declared_keys(base::as_text(bytes));
 }
 
 void write_compiler(base::ByteWriter& out, const Compiler& compiler) {

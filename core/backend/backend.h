@@ -44,7 +44,10 @@ struct Description {
       0;  // raised when call sequence, arguments, environment or fact extraction change
   /// A rule between options ("debug needs opt 0"); gives the message, or nothing when all is well.
   std::function<std::optional<std::string>(const Pairs& options)> check_options;
-  uint32_t max_sources = 0;  // of one unit; 0 = any number
+  uint32_t max_sources = 0;       // of one unit; 0 = any number
+  bool takes_libraries = false;   // modules linked as needed behind the sources
+  bool opens_files = false;       // sources may open files themselves: a manifest names them
+  bool takes_parameters = false;  // a manifest lists the kernel's parameters, which declare its keys
 };
 
 /// All backends known by name, in a fixed order.
@@ -97,11 +100,18 @@ base::Result<Compiler> find_compiler(std::string_view backend, const SearchVaria
 /// True when every file still has the tuple it was identified by.
 bool is_unchanged(const Compiler& compiler);
 
-/// A quick look at source bytes before anything is keyed: an empty, foreign or truncated header, a version
-/// that no known compiler reads. `name` is the source's identifier. ErrorKind::kInput.
+/// A quick look at source bytes before anything is keyed: an empty, foreign or truncated file. `name` is the
+/// source's identifier. ErrorKind::kInput.
 base::Result<void> check_source(std::string_view backend, std::string_view name, base::ByteView bytes);
-/// Names of the entries that a source defines, when they can be read without the compiler.
-base::Result<std::vector<std::string>> entries_of(std::string_view backend, base::ByteView bytes);
+/// Names of the entries that a source exports, in its order, as a compile is asked for them (Loom: the
+/// symbols). ErrorKind::kInput when they cannot be read without the compiler. `name` tells text from bytecode
+/// by its suffix.
+base::Result<std::vector<std::string>> entries_of(std::string_view backend, std::string_view name,
+                                                  base::ByteView bytes);
+/// Names of the configuration keys that a source declares, sorted; nothing when only the compiler can tell
+/// (bytecode), or the backend has none.
+std::optional<std::vector<std::string>> declared_keys_of(std::string_view backend, std::string_view name,
+                                                         base::ByteView bytes);
 
 void write_compiler(base::ByteWriter& out, const Compiler& compiler);
 Compiler read_compiler(base::ByteReader& in);

@@ -27,6 +27,7 @@ Result<Bytes> compress(ByteView raw, int level) {
     return fail(ErrorKind::kInternal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(size));
   }
   out.resize(size);
+  out.shrink_to_fit();  // callers keep many of these, which need a tenth of the bound
   return out;
 }
 
@@ -37,6 +38,12 @@ Result<Bytes> decompress(ByteView frame, size_t raw_size) {
   }
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != raw_size) {
     return fail(ErrorKind::kFailed, "compressed data does not have the size that was recorded for it");
+  }
+  // RFC 8878: a block holds at most 128 KiB and takes four bytes at least.
+  constexpr size_t kMostOfBlock = 128U << 10;
+  constexpr size_t kLeastBlock = 4;
+  if (raw_size / kMostOfBlock > frame.size() / kLeastBlock) {
+    return fail(ErrorKind::kFailed, "compressed data claims more bytes than it can hold");
   }
   const size_t frame_size = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
   if (ZSTD_isError(frame_size) || frame_size != frame.size()) {

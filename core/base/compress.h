@@ -14,7 +14,8 @@ inline constexpr int kMaxLevel = 19;  // 20 to 22 need a larger window than a lo
 Result<Bytes> compress(ByteView raw, int level);
 
 /// Exactly `raw_size` bytes from exactly one frame. Memory is taken only after the frame's own content size
-/// agrees with `raw_size`; the caller bounds `raw_size`. Anything else is ErrorKind::kFailed.
+/// agrees with `raw_size` and its bytes can hold as many; the caller bounds `raw_size`. Anything else is
+/// ErrorKind::kFailed.
 Result<Bytes> decompress(ByteView frame, size_t raw_size);
 
 /// The version of the zstd in use, as `1.5.4`.

@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <memory>
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 #include "build/keys.h"
 #include "build/store_holder.h"
+#include "build/stored_state.h"
 #include "build/work.h"
 #include "bundle/bundle.h"
 #include "engine/wire.h"
@@ -27,10 +28,12 @@ int code_of(ErrorKind kind) {
 // An unchanged build marks its entries as used once a day, so that a collection by age or size sees them.
 constexpr int64_t kTouchSeconds = 24 * 3600;
 
-void note_key_format(const State& earlier, Listener& listener) {
-  if (earlier.key_domain != kContentDomain) {
-    listener.note("key format changed: everything is compiled once more");
-  }
+// More lines than this about skipped units tell nobody anything.
+constexpr size_t kMostSkipLines = 20;
+
+uint32_t warnings_of(const UnitResult& result) {
+  return static_cast<uint32_t>(
+      std::ranges::count(result.diagnostics, artifact::Severity::kWarning, &artifact::Diagnostic::severity));
 }
 
 // One build from state to state. The passes stand in run() in their order.
@@ -47,9 +50,12 @@ class Build {
 
  private:
   bool is_unchanged();
+  void keep_fresh(State& state, base::ByteView bytes, bool save);
   Result<std::string> choose_output(const manifest::Plan& plan) const;
   void count_units();
   void tell_units();
+  void tell_skipped();
+  UnitMemory remember(size_t index) const;
   int fail(const Error& error);
   int exit_code() const;
   void list_missing();
@@ -76,42 +82,61 @@ int Build::fail(const Error& error) {
   return code_of(error.kind);
 }
 
+// An unchanged build leaves marks: its entries are in use, and files that were read again need not be the
+// next time.
+void Build::keep_fresh(State& state, base::ByteView bytes, bool save) {
+  const int64_t now_s = started_ns_ / 1'000'000'000;
+  const bool touch = now_s - state.touched_s > kTouchSeconds;
+  if (!touch && !save) return;
+  auto whole = decode_state(bytes, true);
+  if (!whole) return;
+  state.units = std::move(whole->units);
+  if (touch) {
+    std::vector<base::Digest> keys;
+    for (const UnitMemory& unit : state.units) keys.push_back(unit.key);
+    holder_.get()->touch(keys);
+    state.touched_s = now_s;
+  }
+  holder_.get()->save_state(state_id_, encode_state(state));
+}
+
 // Pass 1. Afterwards: earlier_ holds what the last build saw, if it can be had.
 bool Build::is_unchanged() {
   store::Store* store = holder_.get();
   if (store == nullptr || store->options().mode == store::Mode::kRefresh) return false;
-  const std::optional<base::Bytes> bytes = store->load_state(state_id_);
-  if (!bytes) return false;
-  std::optional<State> state = decode_state(*bytes, false);
-  if (!state) return false;
+  std::optional<StoredState> stored = load_state(*store, options_, manifest_, output_option_, listener_);
+  if (!stored) return false;
   // A dry run and --require-cached ask about the units, not about the output.
-  if (state->build_id == engine::build_id() && !options_.dry_run && !options_.require_cached) {
-    Freshness freshness = check_state(*state, options_.search, started_ns_);
+  if (stored->is_own && !options_.dry_run && !options_.require_cached) {
+    State& state = stored->head;
+    const Freshness freshness = check_state(state, options_.search, started_ns_);
     if (freshness != Freshness::kChanged) {
-      const int64_t now_s = started_ns_ / 1'000'000'000;
-      const bool touch = now_s - state->touched_s > kTouchSeconds;
-      if (touch || freshness == Freshness::kUnchangedRecord) {
-        if (auto whole = decode_state(*bytes, true)) {
-          state->units = std::move(whole->units);
-          if (touch) {
-            std::vector<base::Digest> keys;
-            for (const UnitMemory& unit : state->units) keys.push_back(unit.key);
-            store->touch(keys);
-            state->touched_s = now_s;
-          }
-          store->save_state(state_id_, encode_state(*state));
-        }
-      }
-      summary_.units = summary_.hits = state->unit_count;
-      summary_.output = state->output;
+      keep_fresh(state, stored->bytes, freshness == Freshness::kUnchangedRecord);
+      summary_.units = state.unit_count;
+      summary_.skipped = state.skipped_count;
+      summary_.hits = state.unit_count - state.skipped_count;
+      summary_.output = state.output;
       summary_.output_state = OutputState::kUnchanged;
       summary_.nothing_to_do = true;
       return true;
     }
   }
-  earlier_ = decode_state(*bytes, true);
-  if (earlier_) note_key_format(*earlier_, listener_);
+  earlier_ = decode_state(stored->bytes, true);
+  if (earlier_) earlier_->inputs = {};  // their memory is worth more than they are from here on
   return false;
+}
+
+// Whether the file is one that the plan was made from or names as a source.
+bool is_input(const manifest::Plan& plan, const struct stat& status) {
+  const auto is_same = [&](const std::string& path) {
+    struct stat other;
+    return ::stat(path.c_str(), &other) == 0 && other.st_dev == status.st_dev &&
+           other.st_ino == status.st_ino;
+  };
+  return std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                     [&](const manifest::Input& input) { return is_same(input.path); }) ||
+         std::any_of(plan.sources.begin(), plan.sources.end(),
+                     [&](const manifest::Source& source) { return is_same(source.path); });
 }
 
 // Where the bundle goes; empty when none is made.
@@ -128,17 +153,30 @@ Result<std::string> Build::choose_output(const manifest::Plan& plan) const {
   if (!S_ISREG(status.st_mode)) {
     return base::fail_at(ErrorKind::kInput, {output}, "is not a regular file", "name another with -o");
   }
-  if (!options_.output && !bundle::looks_like_bundle(output)) {
+  if (bundle::looks_like_bundle(output)) return output;
+  if (!options_.output) {
     return base::fail_at(ErrorKind::kInput, {output}, "exists and is no bundle, so it is not replaced",
                          "remove it, or name it with -o");
+  }
+  if (is_input(plan, status)) {
+    return base::fail_at(ErrorKind::kInput, {output}, "is an input of this build, so it is not replaced",
+                         "name another file with -o");
   }
   return output;
 }
 
 void Build::list_missing() {
+  std::string hint = "`kc build` compiles what is missing";  // once is enough
   for (size_t i = 0; i < work_->prepared.units.size(); ++i) {
-    if (work_->results[i].state != UnitState::kPending) continue;
-    listener_.error({ErrorKind::kFailed, work_->prepared.unit(i).name + " is not in the store", {}, {}});
+    const UnitResult& result = work_->results[i];
+    if (result.state != UnitState::kPending) continue;
+    const std::string& why = result.error.message;  // of a stored answer that the manifest does not allow
+    listener_.error({ErrorKind::kFailed,
+                     why.empty()
+                         ? work_->prepared.unit(i).name + " is not in the store"
+                         : util::format("{} has no code in the store: {}", work_->prepared.unit(i).name, why),
+                     {},
+                     std::exchange(hint, {})});
   }
 }
 
@@ -147,7 +185,8 @@ void Build::count_units() {
   summary_.units = work_->prepared.units.size();
   for (size_t i = 0; i < work_->prepared.units.size(); ++i) {
     UnitResult& result = work_->results[i];
-    if (result.state == UnitState::kPending && !options_.dry_run) result.state = UnitState::kNotTried;
+    const bool is_left = result.state == UnitState::kPending;
+    if (is_left && !options_.dry_run && !options_.pack_only) result.state = UnitState::kNotTried;
     result.key = work_->prepared.units[i].key;
     switch (result.state) {
       case UnitState::kHit:
@@ -159,14 +198,46 @@ void Build::count_units() {
       case UnitState::kFailed:
         ++summary_.failed;
         break;
+      case UnitState::kSkipped:
+        ++summary_.skipped;
+        break;
       case UnitState::kNotTried:
       case UnitState::kPending:
         ++summary_.not_tried;
         break;
     }
-    for (const artifact::Diagnostic& diagnostic : result.diagnostics) {
-      if (diagnostic.severity == artifact::Severity::kWarning) ++summary_.warnings;
-    }
+    summary_.warnings += warnings_of(result);
+  }
+}
+
+// What was left out is named, in few lines: one for all units of a kernel that were skipped for one reason.
+void Build::tell_skipped() {
+  struct Group {
+    size_t first = 0;  // index into prepared.units
+    uint64_t count = 0;
+  };
+  std::vector<Group> groups;
+  std::map<std::pair<uint32_t, std::string_view>, size_t> by_reason;
+  for (size_t i = 0; i < work_->results.size(); ++i) {
+    const UnitResult& result = work_->results[i];
+    if (result.state != UnitState::kSkipped) continue;
+    const auto [at, is_new] =
+        by_reason.try_emplace({work_->prepared.unit(i).kernel, result.error.message}, groups.size());
+    if (is_new) groups.push_back({i, 0});
+    ++groups[at->second].count;
+  }
+  uint64_t told = 0;
+  for (size_t i = 0; i < std::min(groups.size(), kMostSkipLines); ++i) {
+    const auto [first, count] = groups[i];
+    const std::string name = count == 1 ? work_->prepared.unit(first).name
+                                        : util::format("{} ({})", work_->prepared.kernel(first).name,
+                                                       util::counted(count, "unit"));
+    listener_.note(util::format("skipped: {}: {}", name, work_->results[first].error.message));
+    told += count;
+  }
+  if (told < summary_.skipped) {
+    listener_.note(
+        util::format("skipped: {}", util::counted(summary_.skipped - told, "more unit", "more units")));
   }
 }
 
@@ -183,6 +254,23 @@ int Build::exit_code() const {
   return 0;
 }
 
+UnitMemory Build::remember(size_t index) const {
+  const UnitResult& result = work_->results[index];
+  UnitMemory memory{work_->prepared.unit(index).name, result.key, result.seconds, result.peak_bytes, {}};
+  if (result.code_bytes != 0) memory.numbers = artifact::numbers_of(result.facts, result.code_bytes);
+  // A unit that was not tried keeps what an earlier build learned of it, and one that failed what its last
+  // code object was like.
+  const auto found = work_->memory.find(memory.name);
+  if (found == work_->memory.end()) return memory;
+  const UnitMemory& before = *found->second;
+  if (!memory.numbers) memory.numbers = before.numbers;
+  if (memory.seconds == 0) {
+    memory.seconds = before.seconds;
+    memory.peak_bytes = before.peak_bytes;
+  }
+  return memory;
+}
+
 void Build::save_state(const std::string& output, const base::FileTuple& tuple) {
   if (holder_.get() == nullptr || holder_.is_temporary()) return;
   State state;
@@ -191,33 +279,21 @@ void Build::save_state(const std::string& output, const base::FileTuple& tuple) 
   state.recorded_ns = started_ns_;
   state.touched_s = started_ns_ / 1'000'000'000;
   for (const manifest::Input& input : work_->prepared.plan.inputs) {
-    state.inputs.push_back({base::absolute_path(input.path).value_or(input.path), input.tuple, input.digest});
+    state.inputs.push_back(
+        {base::absolute_path(input.path).value_or(input.path), input.pattern, input.tuple, input.digest});
   }
   for (size_t i = 0; i < work_->prepared.sources.size(); ++i) {
-    const SourceContent& content = work_->prepared.sources[i];
+    const manifest::SourceContent& content = work_->prepared.sources[i];
     if (content.digest.is_zero()) continue;  // no chosen unit needs it
     const std::string& path = work_->prepared.plan.sources[i].path;
-    state.inputs.push_back({base::absolute_path(path).value_or(path), content.tuple, content.digest});
+    state.inputs.push_back({base::absolute_path(path).value_or(path), {}, content.tuple, content.digest});
   }
   state.compilers = work_->prepared.compilers;
   state.output = output;
   state.output_tuple = tuple;
   state.unit_count = work_->prepared.units.size();
-  std::unordered_map<std::string_view, const UnitMemory*> before;
-  if (earlier_) {
-    for (const UnitMemory& unit : earlier_->units) before[unit.name] = &unit;
-  }
-  for (size_t i = 0; i < work_->prepared.units.size(); ++i) {
-    const UnitResult& result = work_->results[i];
-    UnitMemory memory{work_->prepared.unit(i).name, result.key, result.seconds, result.peak_bytes};
-    // A unit that was not tried keeps what an earlier build learned of it.
-    const auto known = before.find(memory.name);
-    if (memory.seconds == 0 && known != before.end()) {
-      memory.seconds = known->second->seconds;
-      memory.peak_bytes = known->second->peak_bytes;
-    }
-    state.units.push_back(std::move(memory));
-  }
+  state.skipped_count = summary_.skipped;
+  for (size_t i = 0; i < work_->prepared.units.size(); ++i) state.units.push_back(remember(i));
   holder_.get()->save_state(state_id_, encode_state(state));
 }
 
@@ -275,7 +351,7 @@ int Build::run() {
                      listener_,
                      signals_,
                      holder_.get(),
-                     earlier_ ? &*earlier_ : nullptr,
+                     earlier_ ? memory_of(*earlier_) : Memory(),
                      std::move(*prepared),
                      {},
                      {},
@@ -304,7 +380,7 @@ int Build::run() {
   const bool missing = std::any_of(work_->results.begin(), work_->results.end(),
                                    [](const UnitResult& r) { return r.state == UnitState::kPending; });
   int code = 0;
-  if (options_.require_cached && missing) {
+  if (missing && (options_.require_cached || options_.pack_only)) {
     list_missing();
     code = code_of(ErrorKind::kFailed);
   } else if (!options_.dry_run) {
@@ -317,6 +393,9 @@ int Build::run() {
   if (work_->stopped) listener_.error(*work_->stopped);
   count_units();
   if (code == 0) code = options_.dry_run && summary_.failed == 0 ? 0 : exit_code();
+  if (code == 0 && packs && summary_.skipped == summary_.units) {
+    code = fail({ErrorKind::kFailed, "every unit was skipped, so there is nothing to pack", {}, {}});
+  }
 
   // 6. One bundle of all of it, or the old one stays.
   base::FileTuple tuple;
@@ -328,6 +407,7 @@ int Build::run() {
     auto packed = pack(*work_, *output, partial);
     if (packed) {
       summary_.output_state = packed->state;
+      summary_.pack_seconds = packed->seconds;
       if (packed->state != OutputState::kNone) summary_.output = *output;
       summary_.partial = partial;
       summary_.subset = options_.narrowed();
@@ -347,6 +427,7 @@ int Build::run() {
 
   // 7. What the next build wants to know, then what this one did.
   if (!options_.dry_run) save_state(recorded, tuple);
+  tell_skipped();
   tell_units();
   return finish(code);
 }
@@ -355,40 +436,6 @@ int Build::run() {
 
 int build(const Options& options, Listener& listener, util::SignalWatch& signals) {
   return Build(options, listener, signals).run();
-}
-
-int plan(const Options& options, Listener& listener) {
-  StoreHolder holder(options.store, listener);
-  if (auto opened = holder.open(); !opened) {
-    listener.error(opened.error());
-    return code_of(opened.error().kind);
-  }
-  // Of the last build only the key format matters here; what it learned of the compilers saves hashing them.
-  std::optional<State> earlier;
-  const auto manifest = base::absolute_path(options.manifest);
-  if (manifest && holder.get() != nullptr) {
-    if (const auto bytes = holder.get()->load_state(state_id(options, *manifest, {}))) {
-      earlier = decode_state(*bytes, false);
-    }
-  }
-  if (earlier) note_key_format(*earlier, listener);
-  auto prepared = prepare(options, earlier ? &*earlier : nullptr, listener);
-  if (!prepared) return code_of(prepared.error());
-  Summary summary;
-  summary.units = prepared->units.size();
-  for (size_t i = 0; i < prepared->units.size(); ++i) {
-    UnitResult result;
-    result.key = prepared->units[i].key;
-    if (prepared->units[i].refused) {
-      result.error = *prepared->units[i].refused;
-    } else if (holder.get() != nullptr && holder.get()->contains(result.key)) {
-      result.state = UnitState::kHit;
-      ++summary.hits;
-    }
-    listener.unit(prepared->plan, prepared->unit(i), result);
-  }
-  listener.summary(summary);
-  return 0;
 }
 
 }  // namespace kc::build

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <unordered_set>
 
 #include "base/atomic_file.h"
 #include "build/keys.h"
@@ -32,7 +33,7 @@ constexpr int64_t kPollMostMs = 50;
 constexpr auto kTick = std::chrono::seconds(1);
 
 struct Waiting {
-  uint32_t unit = 0;               // index into prepared.units: the first of its key
+  uint32_t unit = 0;               // index into prepared.units: the first miss of its key
   std::optional<double> expected;  // seconds, from an earlier build
   std::optional<Clock::time_point> busy_since;
   Clock::time_point not_before{};
@@ -51,8 +52,9 @@ class Misses {
   std::optional<Waiting> next_ready();
   util::Nanoseconds time_to_wait() const;
   Result<void> ended(engine::Done done);
-  void put(const base::Digest& key, uint32_t index, const engine::Done& done);
+  void put(const base::Digest& key, uint32_t index, const engine::Done& done, bool unsupported);
   void failed(uint32_t index, const engine::Done& done);
+  void unsupported(uint32_t index, const engine::Done& done);
   void forget_expected(const Waiting& waiting);
   void stop(Error error);
   void stop_after_failures();
@@ -64,7 +66,6 @@ class Misses {
   std::vector<Waiting> busy_;
   std::map<uint32_t, Waiting> running_;
   std::unique_ptr<engine::Supervisor> engine_;
-  std::unordered_map<std::string, const UnitMemory*> memory_;
   // Over the units that have not ended, those whose time is known.
   double known_seconds_ = 0;
   size_t known_count_ = 0;
@@ -74,17 +75,15 @@ class Misses {
 };
 
 void Misses::queue_misses() {
-  if (work_.earlier != nullptr) {
-    for (const UnitMemory& unit : work_.earlier->units) memory_[unit.name] = &unit;
-  }
   std::vector<uint32_t> units;
   std::vector<std::optional<double>> seconds;
+  std::unordered_set<base::Digest> keys;
   for (uint32_t i = 0; i < work_.prepared.units.size(); ++i) {
     if (work_.results[i].state != UnitState::kPending) continue;
-    if (work_.by_key.at(work_.prepared.units[i].key).front() != i) continue;
+    if (!keys.insert(work_.prepared.units[i].key).second) continue;
     units.push_back(i);
-    const auto found = memory_.find(work_.prepared.unit(i).name);
-    seconds.push_back(found != memory_.end() && found->second->seconds > 0
+    const auto found = work_.memory.find(work_.prepared.unit(i).name);
+    seconds.push_back(found != work_.memory.end() && found->second->seconds > 0
                           ? std::optional(found->second->seconds)
                           : std::nullopt);
   }
@@ -101,7 +100,8 @@ unsigned Misses::choose_slots() {
   limits.jobs = work_.options.jobs;
   limits.cpus = util::allowed_cpus();
   limits.free_bytes = util::available_memory();
-  for (const auto& [name, unit] : memory_) limits.peak_bytes = std::max(limits.peak_bytes, unit->peak_bytes);
+  for (const auto& [name, unit] : work_.memory)
+    limits.peak_bytes = std::max(limits.peak_bytes, unit->peak_bytes);
   limits.processes_left = util::processes_left();
   limits.open_files = util::open_files_limit();
   const engine::Slots slots = engine::choose_slots(limits);
@@ -216,7 +216,7 @@ void Misses::stop(Error error) {
   if (!work_.stopped) work_.stopped = std::move(error);
 }
 
-void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& done) {
+void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& done, bool unsupported) {
   if (work_.store == nullptr) return;
   const manifest::Unit& unit = work_.prepared.unit(index);
   store::Entry entry;
@@ -226,11 +226,12 @@ void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& do
   entry.entry = unit.entry;
   entry.kernel = work_.prepared.kernel(index).name;
   entry.artifact = done.artifact;
+  entry.unsupported = unsupported;
   entry.seconds = done.seconds;
   entry.peak_bytes = done.peak_bytes;
   entry.key_fields = content_key_fields(unit, *backend::find_description(entry.backend),
                                         work_.prepared.compiler(entry.backend)->identity,
-                                        work_.prepared.source_digests(index));
+                                        work_.prepared.input_digests(index));
   entry.origin.kc_version = engine::build_id();
   entry.origin.host = util::host_name();
   entry.origin.user = std::to_string(geteuid());  // a number: names would need a look-up, which may hang
@@ -238,18 +239,41 @@ void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& do
   work_.store->put(entry);
 }
 
-void Misses::failed(uint32_t index, const engine::Done& done) {
-  const base::Digest key = work_.prepared.units[index].key;
+UnitResult details_of(const engine::Done& done) {
   UnitResult details;
   details.seconds = done.seconds;
   details.peak_bytes = done.peak_bytes;
+  details.compiler_version = done.artifact.compiler_version;
   details.diagnostics = done.artifact.diagnostics;
+  return details;
+}
+
+void Misses::failed(uint32_t index, const engine::Done& done) {
+  const base::Digest key = work_.prepared.units[index].key;
+  UnitResult details = details_of(done);
   details.output = done.output;
   Error error{ErrorKind::kFailed, done.message, {}, done.hint};
   if (work_.store != nullptr && !done.output.empty()) {
     details.output_path = work_.store->keep_output(key, base::as_bytes(done.output));
   }
   reject(work_, key, error, details);
+}
+
+// The compiler has no code for this target. Kernels that allow it are done with it, and the answer is kept
+// for the next time; for the others it is a failure.
+void Misses::unsupported(uint32_t index, const engine::Done& done) {
+  const base::Digest key = work_.prepared.units[index].key;
+  const std::vector<uint32_t>& units = work_.by_key.at(key);
+  const auto is_pending = [&](uint32_t i) { return work_.results[i].state == UnitState::kPending; };
+  engine::Done answer = done;
+  std::vector<artifact::Diagnostic>& diagnostics = answer.artifact.diagnostics;
+  if (diagnostics.empty() || diagnostics.front().message != done.message) {
+    // First, so that whoever finds the answer in the store can say the same.
+    diagnostics.insert(diagnostics.begin(), {artifact::Severity::kError, {}, done.message, {}, 0, 0});
+  }
+  const Error why{ErrorKind::kFailed, done.message, {}, done.hint};
+  if (skip(work_, key, why, details_of(answer))) put(key, index, answer, true);
+  if (std::ranges::any_of(units, is_pending)) failed(index, done);
 }
 
 // Failures of all kinds count: compilers' and limits'.
@@ -270,7 +294,7 @@ Result<void> Misses::ended(engine::Done done) {
   const base::Digest key = work_.prepared.units[waiting.unit].key;
   switch (done.state) {
     case JobState::kCompiled: {
-      put(key, waiting.unit, done);
+      put(key, waiting.unit, done, false);
       if (done.holds_key) engine_->release(key);
       KC_TRY(accept(work_, key, done.artifact, {UnitState::kCompiled, done.seconds, done.peak_bytes}));
       break;
@@ -287,9 +311,11 @@ Result<void> Misses::ended(engine::Done done) {
       break;
     }
     case JobState::kFailed:
-    case JobState::kUnsupported:
     case JobState::kTimeout:
       failed(waiting.unit, done);
+      break;
+    case JobState::kUnsupported:
+      unsupported(waiting.unit, done);
       break;
     case JobState::kChanged:
     case JobState::kEnvironment:

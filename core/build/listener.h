@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "artifact/artifact.h"
+#include "artifact/compare.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "manifest/plan.h"
@@ -18,6 +19,7 @@ enum class UnitState : uint8_t {
   kHit,
   kCompiled,
   kFailed,
+  kSkipped,   // not for this target, and the manifest says `unsupported: skip`; `error` says why
   kNotTried,  // the build stopped before it
 };
 
@@ -31,11 +33,14 @@ struct UnitResult {
   std::string compiler_version;
   std::string toolkit;
   std::string found_target;
-  artifact::KernelFacts facts;  // of the unit's entry
+  artifact::KernelFacts facts;            // of the unit's entry
+  std::optional<artifact::Numbers> last;  // of a compiled unit: what the last build had of the same name
   std::vector<artifact::Diagnostic> diagnostics;
-  base::Error error;        // why it failed
+  base::Error error;        // why it failed or was skipped
   std::string output;       // what the compiler printed, when it failed
   std::string output_path;  // where that is kept, empty if nowhere
+  std::optional<double>
+      expected_seconds;  // kc plan, of a miss: what an earlier build took; unset when unknown
 };
 
 struct Progress {
@@ -45,10 +50,26 @@ struct Progress {
 
 enum class OutputState : uint8_t { kNone, kWritten, kUnchanged };
 
+/// Of a plan: the units of one kernel. What is neither hit, skipped nor failed is a miss.
+struct KernelSummary {
+  std::string name;
+  uint64_t units = 0, hits = 0, skipped = 0, failed = 0;
+  std::vector<std::string> targets;  // in plan order
+  std::optional<double> expected_seconds;
+
+  uint64_t misses() const { return units - hits - skipped - failed; }
+};
+
 struct Summary {
-  uint64_t units = 0, hits = 0, compiled = 0, failed = 0, not_tried = 0, warnings = 0;
+  uint64_t units = 0, hits = 0, compiled = 0, failed = 0, skipped = 0, not_tried = 0, warnings = 0;
   double seconds = 0;
-  std::string output;  // empty when nothing is packed
+  double pack_seconds = 0;  // of them compressing and writing the bundle
+  /// kc plan: how long compiling the misses will take, one after another, by what earlier builds took: a unit
+  /// that they did not have counts as the median of those that they had. Units that share a key count once.
+  /// Unset when nothing is known.
+  std::optional<double> expected_seconds;
+  std::vector<KernelSummary> kernels;  // kc plan: in plan order
+  std::string output;                  // empty when nothing is packed
   OutputState output_state = OutputState::kNone;
   bool packs = false;          // a bundle was to be made
   bool interrupted = false;    // a signal ended it: what was compiled is kept

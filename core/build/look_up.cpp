@@ -1,10 +1,10 @@
 // Pass: every unit whose artifact the store holds gets it, verified.
 #include <algorithm>
-#include <mutex>
 
 #include "base/parallel.h"
 #include "build/work.h"
 #include "util/limits.h"
+#include "util/text.h"
 
 namespace kc::build {
 namespace {
@@ -22,6 +22,28 @@ void release_sources(Work& work) {
   }
   for (size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) work.prepared.sources[i].bytes = {};
+  }
+}
+
+// The stored answer that a compiler has no code for a target. Where the manifest does not allow that, the
+// units stay misses: they are compiled again, to say why in full.
+void take_answer(Work& work, const base::Digest& key, const store::Entry& entry) {
+  UnitResult details;
+  details.seconds = entry.seconds;
+  details.peak_bytes = entry.peak_bytes;
+  details.compiler_version = entry.artifact.compiler_version;
+  details.diagnostics = entry.artifact.diagnostics;
+  const auto first = std::ranges::find(entry.artifact.diagnostics, artifact::Severity::kError,
+                                       &artifact::Diagnostic::severity);
+  const base::Error why{base::ErrorKind::kFailed,
+                        first != entry.artifact.diagnostics.end()
+                            ? first->message
+                            : util::format("{} has no code for {}", entry.backend, entry.target),
+                        {},
+                        {}};
+  skip(work, key, why, details);
+  for (const uint32_t index : work.by_key.at(key)) {
+    if (work.results[index].state == UnitState::kPending) work.results[index].error = why;
   }
 }
 
@@ -50,7 +72,10 @@ base::Result<void> look_up(Work& work) {
     for (size_t i = 0; i < count; ++i) {
       if (!entries[i]) continue;
       const store::Entry entry = std::move(*entries[i]);
-      if (entry.unsupported) continue;  // skipping is the manifest's to allow; compile and say why
+      if (entry.unsupported) {
+        take_answer(work, keys[start + i], entry);
+        continue;
+      }
       KC_TRY(
           accept(work, keys[start + i], entry.artifact, {UnitState::kHit, entry.seconds, entry.peak_bytes}));
     }

@@ -36,6 +36,7 @@ struct Options {
   std::optional<util::Nanoseconds> lock_timeout;
   bool dry_run = false;
   bool require_cached = false;
+  bool pack_only = false;  // kc pack: nothing is compiled
   bool allow_partial = false;
   StoreChoice store;
   backend::SearchVariables search;

@@ -10,6 +10,7 @@
 #include "config/settings.h"
 #include "util/limits.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace kc::build {
 namespace {
@@ -22,6 +23,10 @@ constexpr uint32_t kDriverOfToolkit13 = 580;
 
 // A pair of buffers of this size compares two bundles without holding either.
 constexpr size_t kCompareChunk = 1U << 20;
+
+bool has_code(const UnitResult& result) {
+  return result.state == UnitState::kHit || result.state == UnitState::kCompiled;
+}
 
 bundle::Record record_of(const Work& work, size_t index) {
   const manifest::Unit& unit = work.prepared.unit(index);
@@ -46,6 +51,11 @@ bundle::Record record_of(const Work& work, size_t index) {
   record.content_key = result.key;
   record.facts = result.facts;
   record.metadata = kernel.metadata;
+  if (!unit.selection.empty()) {
+    const auto at = std::ranges::lower_bound(record.metadata, manifest::kSelectionName, {},
+                                             [](const auto& pair) { return std::string_view(pair.first); });
+    record.metadata.emplace(at, manifest::kSelectionName, unit.selection);
+  }
   record.artifact_size = work.places[index].size;
   record.artifact_digest = work.places[index].digest;
   return record;
@@ -74,9 +84,11 @@ std::optional<base::FileTuple> same_bytes(int fd, const std::string& path) {
 Result<Packed> pack(Work& work, const std::string& output, bool partial) {
   std::vector<bundle::Record> records;
   std::vector<size_t> units;  // parallel to records
+  const auto count = static_cast<size_t>(std::ranges::count_if(work.results, has_code));
+  records.reserve(count);
+  units.reserve(count);
   for (size_t i = 0; i < work.prepared.units.size(); ++i) {
-    const UnitState state = work.results[i].state;
-    if (state != UnitState::kHit && state != UnitState::kCompiled) continue;
+    if (!has_code(work.results[i])) continue;
     records.push_back(record_of(work, i));
     units.push_back(i);
   }
@@ -97,8 +109,10 @@ Result<Packed> pack(Work& work, const std::string& output, bool partial) {
     if (work.interrupted()) return base::fail(base::ErrorKind::kFailed, "interrupted");
     return work.spool->read(work.places[units[index]]);
   };
-  KC_TRY(bundle::write_bundle(file.descriptor(), info, std::move(records), artifact, options));
   Packed packed;
+  const util::Stopwatch clock;
+  KC_TRY(bundle::write_bundle(file.descriptor(), info, std::move(records), artifact, options));
+  packed.seconds = clock.seconds();
   if (const auto there = same_bytes(file.descriptor(), output)) {
     packed.state = OutputState::kUnchanged;
     packed.tuple = *there;

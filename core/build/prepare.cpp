@@ -4,9 +4,11 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <unordered_set>
 
 #include "base/parallel.h"
-#include "build/keys.h"
+#include "manifest/names.h"
+#include "manifest/source_table.h"
 #include "util/limits.h"
 #include "util/text.h"
 
@@ -15,9 +17,6 @@ namespace {
 
 using base::Error;
 using base::ErrorKind;
-
-// Larger than any kernel source; a size that is refused before memory is taken.
-constexpr uint64_t kMaxSource = 256ULL << 20;
 
 // Hashing and reading are bound by memory and disk: more threads than this gained nothing.
 constexpr unsigned kReadThreads = 8;
@@ -60,29 +59,30 @@ std::vector<manifest::BackendRules> rules() {
     rule.check_options = description.check_options;
     rule.max_sources = description.max_sources;
     rule.available = description.available;
+    rule.takes_libraries = description.takes_libraries;
+    rule.opens_files = description.opens_files;
+    rule.takes_parameters = description.takes_parameters;
+    rule.exported_entries = [name = description.name](const std::string& path, base::ByteView bytes) {
+      auto entries = backend::entries_of(name, path, bytes);
+      return entries ? std::optional(std::move(*entries)) : std::nullopt;
+    };
+    // A backend without configuration declares nothing, and is asked nothing.
+    if (description.takes_configuration) {
+      rule.declared_keys = [name = description.name](const std::string& path, base::ByteView bytes) {
+        return backend::declared_keys_of(name, path, bytes);
+      };
+    }
     out.push_back(std::move(rule));
   }
   return out;
 }
 
-bool is_glob(std::string_view text) {
-  return text.find_first_of("*?[") != std::string_view::npos;
-}
-
 // Marks the units that `pattern` names; false when there are none.
 bool mark_named(const manifest::Plan& plan, const std::string& pattern, std::vector<bool>& chosen) {
-  const bool glob = is_glob(pattern);
   bool any = false;
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const manifest::Unit& unit = plan.units[i];
-    const std::string& kernel = plan.kernels[unit.kernel].name;
-    // A name without `@target` stands for all its targets.
-    const bool without_target = unit.name.size() > pattern.size() && unit.name.starts_with(pattern) &&
-                                unit.name[pattern.size()] == '@';
-    const bool matches =
-        without_target || pattern == unit.name || pattern == kernel ||
-        (glob && (util::glob_match(pattern, unit.name) || util::glob_match(pattern, kernel)));
-    if (matches) chosen[i] = any = true;
+    if (manifest::is_named(pattern, unit.name, plan.kernels[unit.kernel].name)) chosen[i] = any = true;
   }
   return any;
 }
@@ -130,16 +130,29 @@ std::vector<bool> choose(const manifest::Plan& plan, const Options& options, std
 }
 
 void read_sources(Prepared& prepared, std::vector<Error>& errors) {
-  std::vector<bool> needed(prepared.plan.sources.size());
+  std::vector<manifest::Source>& sources = prepared.plan.sources;
+  std::vector<bool> needed(sources.size());
+  const auto need = [&](const std::vector<uint32_t>& indices) {
+    for (const uint32_t index : indices) needed[index] = true;
+  };
   for (size_t i = 0; i < prepared.units.size(); ++i) {
-    for (const uint32_t source : prepared.unit(i).sources) needed[source] = true;
+    need(prepared.unit(i).sources);
+    need(prepared.kernel(i).libraries);
+    need(prepared.kernel(i).depends);
   }
-  prepared.sources.resize(needed.size());
+  prepared.sources.resize(sources.size());
+  // What planning has read decided the plan, so it is an input even when no chosen unit is made from it.
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i].content) continue;
+    prepared.sources[i] = std::move(*sources[i].content);
+    sources[i].content.reset();
+    needed[i] = false;
+  }
   std::vector<std::optional<Error>> failed(needed.size());
   base::parallel_for(needed.size(), std::min(util::allowed_cpus(), kReadThreads), [&](size_t i) {
     if (!needed[i]) return;
-    SourceContent& content = prepared.sources[i];
-    auto bytes = base::read_file(prepared.plan.sources[i].path, kMaxSource, &content.tuple);
+    manifest::SourceContent& content = prepared.sources[i];
+    auto bytes = base::read_file(sources[i].path, manifest::kMaxSourceBytes, &content.tuple);
     if (!bytes) {
       failed[i] = bytes.error();
       return;
@@ -160,14 +173,15 @@ void read_sources(Prepared& prepared, std::vector<Error>& errors) {
 void look_at_sources(Prepared& prepared) {
   struct Look {
     std::optional<Error> refused;
-    std::optional<std::vector<std::string>> entries;
+    std::optional<std::vector<std::string>> entries;  // in the order of the source
+    std::unordered_set<std::string_view> names;       // the same, to find one of thousands
   };
   std::map<std::pair<std::string, uint32_t>, Look> looks;
   for (size_t i = 0; i < prepared.units.size(); ++i) {
     const std::string& backend = prepared.kernel(i).backend;
     ChosenUnit& chosen = prepared.units[i];
     const manifest::Unit& unit = prepared.unit(i);
-    std::vector<const std::vector<std::string>*> lists;
+    std::vector<const Look*> lists;
     for (const uint32_t source : unit.sources) {
       const auto [at, added] = looks.try_emplace({backend, source});
       if (added) {
@@ -175,24 +189,24 @@ void look_at_sources(Prepared& prepared) {
         const std::string& name = prepared.plan.sources[source].identifier;
         if (auto checked = backend::check_source(backend, name, bytes); !checked) {
           at->second.refused = checked.error();
-        } else if (auto entries = backend::entries_of(backend, bytes)) {
+        } else if (auto entries = backend::entries_of(backend, name, bytes)) {
           at->second.entries = std::move(*entries);
+          at->second.names.insert(at->second.entries->begin(), at->second.entries->end());
         }
       }
       if (at->second.refused && !chosen.refused) {
         chosen.refused = at->second.refused;
         chosen.refused->kind = ErrorKind::kFailed;  // its content is at fault, not that it cannot be read
       }
-      if (at->second.entries) lists.push_back(&*at->second.entries);
+      if (at->second.entries) lists.push_back(&at->second);
     }
     // A source whose entries cannot be read without the compiler may hold any.
     if (chosen.refused || lists.size() != unit.sources.size()) continue;
-    const bool is_there = std::any_of(lists.begin(), lists.end(), [&](const std::vector<std::string>* list) {
-      return std::find(list->begin(), list->end(), unit.entry) != list->end();
-    });
+    const bool is_there = std::any_of(lists.begin(), lists.end(),
+                                      [&](const Look* look) { return look->names.contains(unit.entry); });
     if (!is_there) {
       std::vector<std::string> all;
-      for (const std::vector<std::string>* list : lists) all.insert(all.end(), list->begin(), list->end());
+      for (const Look* look : lists) all.insert(all.end(), look->entries->begin(), look->entries->end());
       const std::string& source = prepared.plan.sources[unit.sources.front()].identifier;
       std::string hint = util::did_you_mean(unit.entry, all);
       chosen.refused = Error{ErrorKind::kFailed,
@@ -210,12 +224,13 @@ void find_compilers(Prepared& prepared, const Options& options, const State* ear
   for (const auto& [name, units] : users) {
     const backend::Description* description = backend::find_description(name);
     if (description == nullptr || !description->available) {
-      errors.push_back({ErrorKind::kEnvironment,
-                        util::format("the backend {} is not part of this version of kc; {} ({}{}) need it",
-                                     name, util::counted(units.size(), "unit"),
-                                     prepared.unit(units.front()).name, units.size() > 1 ? ", ..." : ""),
-                        prepared.kernel(units.front()).place,
-                        "build the other units by name, or with --target"});
+      errors.push_back(
+          {ErrorKind::kEnvironment,
+           util::format(
+               "the backend {} is not part of this version of kc, and {} ({}{}) would be built with it", name,
+               util::counted(units.size(), "unit"), prepared.unit(units.front()).name,
+               units.size() > 1 ? ", ..." : ""),
+           prepared.kernel(units.front()).place, "build the other units by name, or with --target"});
       continue;
     }
     const auto known =
@@ -237,10 +252,14 @@ const backend::Compiler* Prepared::compiler(std::string_view backend) const {
   return found == compilers.end() ? nullptr : &*found;
 }
 
-std::vector<base::Digest> Prepared::source_digests(size_t index) const {
-  std::vector<base::Digest> digests;
-  for (const uint32_t source : unit(index).sources) digests.push_back(sources[source].digest);
-  return digests;
+InputDigests Prepared::input_digests(size_t index) const {
+  InputDigests out;
+  for (const uint32_t source : unit(index).sources) out.sources.push_back(sources[source].digest);
+  for (const uint32_t library : kernel(index).libraries) out.libraries.push_back(sources[library].digest);
+  for (const uint32_t file : kernel(index).depends) {
+    out.depends.emplace_back(plan.sources[file].identifier, sources[file].digest);
+  }
+  return out;
 }
 
 std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* earlier, Listener& listener) {
@@ -254,11 +273,12 @@ std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* 
   std::vector<Error> errors;
   const std::vector<bool> chosen = choose(prepared.plan, options, errors);
   if (!errors.empty()) return report(listener, errors);
+  prepared.units.reserve(static_cast<size_t>(std::ranges::count(chosen, true)));
   for (uint32_t i = 0; i < chosen.size(); ++i) {
     if (!chosen[i]) continue;
     ChosenUnit unit;
     unit.unit = i;
-    unit.timeout = options.timeout.value_or(prepared.plan.kernels[prepared.plan.units[i].kernel].timeout);
+    unit.timeout = options.timeout.value_or(prepared.plan.units[i].timeout);
     prepared.units.push_back(std::move(unit));
   }
 
@@ -270,7 +290,7 @@ std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* 
   for (size_t i = 0; i < prepared.units.size(); ++i) {
     const std::string& backend = prepared.kernel(i).backend;
     prepared.units[i].key = content_key(prepared.unit(i), *backend::find_description(backend),
-                                        prepared.compiler(backend)->identity, prepared.source_digests(i));
+                                        prepared.compiler(backend)->identity, prepared.input_digests(i));
   }
   return prepared;
 }

@@ -7,21 +7,14 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "base/bytes.h"
 #include "base/digest.h"
+#include "build/keys.h"
 #include "build/listener.h"
 #include "build/options.h"
 #include "build/state.h"
 #include "manifest/plan.h"
 
 namespace kc::build {
-
-/// A source as it was read: exactly these bytes are hashed, keyed and compiled.
-struct SourceContent {
-  base::Bytes bytes;
-  base::Digest digest;
-  base::FileTuple tuple;
-};
 
 /// A unit of this build.
 struct ChosenUnit {
@@ -33,7 +26,9 @@ struct ChosenUnit {
 
 struct Prepared {
   manifest::Plan plan;
-  std::vector<SourceContent> sources;  // parallel to Plan::sources; empty for those that no chosen unit needs
+  /// Parallel to Plan::sources, whose own contents have moved here; empty for those that neither a chosen
+  /// unit nor planning needed.
+  std::vector<manifest::SourceContent> sources;
   std::vector<backend::Compiler> compilers;
   std::vector<ChosenUnit> units;  // in plan order
   uint64_t warnings = 0;
@@ -41,8 +36,9 @@ struct Prepared {
   const manifest::Unit& unit(size_t index) const { return plan.units[units[index].unit]; }
   const manifest::Kernel& kernel(size_t index) const { return plan.kernels[unit(index).kernel]; }
   const backend::Compiler* compiler(std::string_view backend) const;
-  /// Digests of the sources of unit `index`, in order.
-  std::vector<base::Digest> source_digests(size_t index) const;
+  const manifest::Limits& limits(size_t index) const { return plan.limits[unit(index).limits]; }
+  /// Digests of what unit `index` is made from.
+  InputDigests input_digests(size_t index) const;
 };
 
 /// Errors go to `listener`, all of them; the returned kind is that of the worst. `earlier` may be null.

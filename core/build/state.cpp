@@ -1,8 +1,9 @@
 #include "build/state.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "build/keys.h"
+#include "manifest/plan.h"
 
 namespace kc::build {
 namespace {
@@ -10,21 +11,73 @@ namespace {
 // The largest source that a build takes; what is larger cannot have been an input.
 constexpr uint64_t kMaxInput = 1ULL << 30;
 
-// Whether the file still has the recorded content; its tuple is brought up to date when it was read again.
-bool input_holds(InputMemory& input, int64_t recorded_ns, bool& read_again) {
+// Whether the file has the recorded content, or the folder the recorded names, although its tuple proves
+// nothing; `tuple` is then what it had when that was looked at.
+bool content_holds(const InputMemory& input, base::FileTuple& tuple) {
+  if (!input.pattern.empty()) {
+    const auto listing = manifest::list_folder(input.path, input.pattern);
+    if (!listing || listing->digest != input.digest) return false;
+    tuple = listing->tuple;
+    return true;
+  }
+  const auto bytes = base::read_file(input.path, kMaxInput, &tuple);
+  return bytes && base::sha256(*bytes) == input.digest;
+}
+
+// Whether the input is as recorded; its tuple is brought up to date when it was looked at again. `is_news`
+// becomes true when the next build should know that.
+bool input_holds(InputMemory& input, int64_t recorded_ns, bool& is_news) {
   const auto now = base::stat_tuple(input.path);
   if (!now) return false;
-  if (*now == input.tuple && base::is_settled(input.tuple, recorded_ns)) return true;
-  if (now->size != input.tuple.size) return false;
+  const bool is_settled = base::is_settled(input.tuple, recorded_ns);
+  if (*now == input.tuple && is_settled) return true;
+  const bool is_file = input.pattern.empty();  // a folder's size says nothing about one pattern
+  if (is_file && now->size != input.tuple.size) return false;
   base::FileTuple tuple;
-  const auto bytes = base::read_file(input.path, kMaxInput, &tuple);
-  if (!bytes || base::sha256(*bytes) != input.digest) return false;
+  if (!content_holds(input, tuple)) return false;
+  if (tuple == input.tuple && is_settled) return true;  // of a folder with links: looked at each time
   input.tuple = tuple;
-  read_again = true;
+  is_news = true;
   return true;
 }
 
+bool same_files(const backend::Compiler& a, const backend::Compiler& b) {
+  return std::ranges::equal(
+      a.files, b.files, [](const auto& x, const auto& y) { return x.path == y.path && x.tuple == y.tuple; });
+}
+
+void write_numbers(base::ByteWriter& out, const std::optional<artifact::Numbers>& numbers) {
+  out.boolean(numbers.has_value());
+  if (!numbers) return;
+  for (const artifact::Metric metric : artifact::kMetrics) {
+    const std::optional<uint64_t> value = numbers->of(metric);
+    out.boolean(value.has_value());
+    if (value) out.u64(*value);
+  }
+}
+
+std::optional<artifact::Numbers> read_numbers(base::ByteReader& in) {
+  if (!in.boolean()) return std::nullopt;
+  const auto number = [&]() -> std::optional<uint64_t> {
+    return in.boolean() ? std::optional(in.u64()) : std::nullopt;
+  };
+  artifact::Numbers out;  // in the order of kMetrics
+  out.registers = number();
+  out.local_memory = number();
+  out.spills = number();
+  out.shared_memory = number();
+  out.code = number();
+  return out;
+}
+
 }  // namespace
+
+Memory memory_of(const State& state) {
+  Memory out;
+  out.reserve(state.units.size());
+  for (const UnitMemory& unit : state.units) out[unit.name] = &unit;
+  return out;
+}
 
 base::Digest state_id(const Options& options, const std::string& manifest, const std::string& output) {
   base::KeyHasher hasher(std::string_view{"kc-state-v1\0", 12});
@@ -48,9 +101,11 @@ base::Bytes encode_state(const State& state) {
   out.text(state.output);
   base::write_tuple(out, state.output_tuple);
   out.u64(state.unit_count);
+  out.u64(state.skipped_count);
   out.u32(static_cast<uint32_t>(state.inputs.size()));
   for (const InputMemory& input : state.inputs) {
     out.text(input.path);
+    out.text(input.pattern);
     base::write_tuple(out, input.tuple);
     write_digest(out, input.digest);
   }
@@ -62,6 +117,7 @@ base::Bytes encode_state(const State& state) {
     write_digest(out, unit.key);
     out.f64(unit.seconds);
     out.u64(unit.peak_bytes);
+    write_numbers(out, unit.numbers);
   }
   return out.take();
 }
@@ -76,21 +132,26 @@ std::optional<State> decode_state(base::ByteView bytes, bool with_units) {
   state.output = in.text();
   state.output_tuple = base::read_tuple(in);
   state.unit_count = in.u64();
-  state.inputs.resize(in.count(76));
+  state.skipped_count = in.u64();
+  state.inputs.resize(in.count(80));
   for (InputMemory& input : state.inputs) {
     input.path = in.text();
+    input.pattern = in.text();
     input.tuple = base::read_tuple(in);
     input.digest = read_digest(in);
   }
   state.compilers.resize(in.count(32));
   for (backend::Compiler& compiler : state.compilers) compiler = backend::read_compiler(in);
+  if (state.skipped_count > state.unit_count) return std::nullopt;
   if (!with_units) return in.ok() ? std::optional(std::move(state)) : std::nullopt;
-  state.units.resize(in.count(52));
+  state.units.resize(in.count(53));
   for (UnitMemory& unit : state.units) {
     unit.name = in.text();
     unit.key = read_digest(in);
     unit.seconds = in.f64();
+    if (!std::isfinite(unit.seconds) || unit.seconds < 0) return std::nullopt;
     unit.peak_bytes = in.u64();
+    unit.numbers = read_numbers(in);
   }
   return in.complete() ? std::optional(std::move(state)) : std::nullopt;
 }
@@ -113,20 +174,21 @@ Freshness check_state(State& state, const backend::SearchVariables& search, int6
   // kc wrote the output itself and nothing else is expected to: its tuple needs no settling.
   const auto output = base::stat_tuple(state.output);
   if (!output || *output != state.output_tuple) return Freshness::kChanged;
-  bool read_again = false;
+  bool is_news = false;
   for (InputMemory& input : state.inputs) {
-    if (!input_holds(input, state.recorded_ns, read_again)) return Freshness::kChanged;
+    if (!input_holds(input, state.recorded_ns, is_news)) return Freshness::kChanged;
   }
   for (backend::Compiler& known : state.compilers) {
     auto found =
         backend::find_compiler(known.backend, search, known_digests(state.compilers, state.recorded_ns));
     if (!found || found->identity != known.identity) return Freshness::kChanged;
-    for (size_t i = 0; i < found->files.size(); ++i) {
-      if (!base::is_settled(found->files[i].tuple, state.recorded_ns)) read_again = true;
+    is_news = is_news || !same_files(*found, known);
+    for (const backend::IdentityFile& file : found->files) {
+      is_news = is_news || !base::is_settled(file.tuple, state.recorded_ns);
     }
     known = std::move(*found);
   }
-  if (!read_again) return Freshness::kUnchanged;
+  if (!is_news) return Freshness::kUnchanged;
   state.recorded_ns = now_ns;
   return Freshness::kUnchangedRecord;
 }

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "artifact/compare.h"
 #include "backend/backend.h"
 #include "base/digest.h"
 #include "base/files.h"
@@ -15,9 +18,10 @@
 namespace kc::build {
 
 struct InputMemory {
-  std::string path;  // absolute
+  std::string path;     // absolute
+  std::string pattern;  // of a listed folder, see manifest::list_folder(); empty for a file
   base::FileTuple tuple;
-  base::Digest digest;
+  base::Digest digest;  // of the file's bytes, or of the listing
 };
 
 struct UnitMemory {
@@ -25,6 +29,7 @@ struct UnitMemory {
   base::Digest key;
   double seconds = 0;
   uint64_t peak_bytes = 0;
+  std::optional<artifact::Numbers> numbers;  // of its code object; unset for a unit without one
 };
 
 struct State {
@@ -37,8 +42,13 @@ struct State {
   std::string output;  // absolute; empty: that build did not end with a bundle
   base::FileTuple output_tuple;
   uint64_t unit_count = 0;
+  uint64_t skipped_count = 0;  // of those: without code, as their kernels allow
   std::vector<UnitMemory> units;
 };
+
+/// What a state remembers of units, by name; refers into the state.
+using Memory = std::unordered_map<std::string_view, const UnitMemory*>;
+Memory memory_of(const State& state);
 
 /// Names the state of a build: the manifest, the output, and every flag that changes what is built.
 base::Digest state_id(const Options& options, const std::string& manifest, const std::string& output);
@@ -57,7 +67,7 @@ enum class Freshness : uint8_t {
   kChanged,
 };
 /// Compares every tuple with the disk. Opens only inputs whose tuple differs or was not settled when
-/// recorded, to compare their digests. `now_ns` is the time this run started.
+/// recorded, to compare their digests; folders are then listed again. `now_ns` is the time this run started.
 Freshness check_state(State& state, const backend::SearchVariables& search, int64_t now_ns);
 
 }  // namespace kc::build

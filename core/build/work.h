@@ -20,7 +20,7 @@ struct Work {
   Listener& listener;
   util::SignalWatch& signals;
   store::Store* store = nullptr;  // null: every look-up misses, nothing is put
-  const State* earlier = nullptr;
+  Memory memory;                  // of the last build
   Prepared prepared;
 
   // Parallel to prepared.units.
@@ -44,12 +44,17 @@ struct Arrival {
   uint64_t peak_bytes = 0;
 };
 
+// Units of one key may be of kernels that allow different things, so each of these decides only those that
+// are still kPending.
+
 /// Takes an artifact for every unit of `key`: keeps its code in the spool, its facts in the results, and
 /// checks the manifest's limits. An error means that the spool could not be written.
 base::Result<void> accept(Work& work, const base::Digest& key, const artifact::Artifact& artifact,
                           const Arrival& arrival);
 /// Marks every unit of `key` as failed and tells the listener.
 void reject(Work& work, const base::Digest& key, const base::Error& error, const UnitResult& details);
+/// Marks the units of `key` as skipped whose kernels say `unsupported: skip`; false when there are none.
+bool skip(Work& work, const base::Digest& key, const base::Error& why, const UnitResult& details);
 
 // The passes.
 base::Result<void> look_up(Work& work);         // hits into results and spool
@@ -57,10 +62,13 @@ base::Result<void> compile_misses(Work& work);  // the rest, in the engine
 struct Packed {
   OutputState state = OutputState::kNone;
   base::FileTuple tuple;
+  double seconds = 0;  // of compressing and writing, without the comparison, the sync and the rename
 };
 base::Result<Packed> pack(Work& work, const std::string& output, bool partial);
 
 /// What of the manifest's limits an artifact exceeds; nothing when it keeps them.
-std::optional<base::Error> exceeded_limits(const manifest::Kernel& kernel, const UnitResult& result);
+/// `place` is where the error points to.
+std::optional<base::Error> exceeded_limits(const manifest::Limits& limits, const base::Place& place,
+                                           const UnitResult& result);
 
 }  // namespace kc::build

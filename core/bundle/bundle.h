@@ -88,6 +88,8 @@ class Reader {
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
 
+  /// As it was opened: for messages.
+  const std::string& path() const;
   const Info& info() const;
   base::Digest header_digest() const;
   uint64_t file_size() const;

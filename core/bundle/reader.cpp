@@ -200,6 +200,9 @@ base::Result<Reader> Reader::open(const std::string& path) {
   return Reader(std::make_unique<Impl>(path, std::move(fd), size, std::move(header), std::move(page_table)));
 }
 
+const std::string& Reader::path() const {
+  return impl_->path;
+}
 const Info& Reader::info() const {
   return impl_->info;
 }

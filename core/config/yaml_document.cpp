@@ -39,7 +39,8 @@ YamlKind YamlNode::kind() const {
 }
 
 YamlPlace YamlNode::place() const {
-  return document_->records_[index_].place;
+  const YamlDocument::Record& record = document_->records_[index_];
+  return {record.line, record.column, document_->file_};
 }
 
 std::string_view YamlNode::text() const {

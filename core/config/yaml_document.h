@@ -2,12 +2,14 @@
 // caller's to say, so scalars keep the text as written (`064`, `1.0`, `true`).
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "base/error.h"
 
@@ -18,11 +20,15 @@ enum class YamlKind : uint8_t { kNull, kScalar, kSequence, kMap };
 /// "nothing", "a value", "a list", "a map": for messages.
 std::string_view kind_name(YamlKind kind);
 
-/// Where a node begins; both count from 1, columns in bytes.
+/// Where a node begins: lines and columns count from 1, columns in bytes; 0 = the file as a whole.
 struct YamlPlace {
   uint32_t line = 0;
   uint32_t column = 0;
-  auto operator<=>(const YamlPlace&) const = default;
+  uint32_t file = 0;  // whose: the number that the caller of read_yaml() gave it
+  bool operator==(const YamlPlace&) const = default;
+  auto operator<=>(const YamlPlace& other) const {
+    return std::tie(file, line, column) <=> std::tie(other.file, other.line, other.column);
+  }
 };
 
 class YamlDocument;
@@ -77,14 +83,16 @@ class YamlDocument {
 
   enum class Tag : uint8_t { kNull, kPlain, kQuoted, kSequence, kMap, kAlias };
   struct Record {
-    YamlPlace place;
+    uint32_t line = 0;
+    uint32_t column = 0;
     uint32_t first = 0;  // scalar: offset of its text; collection: its first child; alias: what it stands for
     uint32_t count = 0;  // scalar: bytes of text; sequence: items; map: pairs
     uint32_t next = 0;   // the node behind it in its collection (a map's: key, value, key, value...)
     Tag tag = Tag::kNull;
   };
-  std::vector<Record> records_;
+  std::deque<Record> records_;  // grows without a copy of what is there
   std::string text_;
+  uint32_t file_ = 0;  // of all places
 };
 
 /// What a range-for over a sequence (of YamlNode) or a map (of YamlPair) needs.

@@ -40,7 +40,7 @@ struct Refused {
 
 YamlPlace place_of(const YAML::Mark& mark) {
   if (mark.is_null()) return {};
-  return {static_cast<uint32_t>(mark.line) + 1, static_cast<uint32_t>(mark.column) + 1};
+  return {static_cast<uint32_t>(mark.line) + 1, static_cast<uint32_t>(mark.column) + 1, 0};
 }
 
 base::Place located(const std::string& file, YamlPlace place) {
@@ -71,7 +71,7 @@ class MeteredBuffer final : public std::streambuf {
 
  private:
   FlowMeter meter_;
-  YamlPlace last_event_{1, 1};
+  YamlPlace last_event_{1, 1, 0};
 };
 
 }  // namespace
@@ -79,8 +79,11 @@ class MeteredBuffer final : public std::streambuf {
 /// Takes yaml-cpp's events, checks them, and puts the document together.
 class YamlBuilder final : public YAML::EventHandler {
  public:
-  YamlBuilder(const std::string& file, std::string_view text, const YamlLimits& limits, MeteredBuffer& buffer)
-      : file_(file), source_(text), limits_(limits), buffer_(buffer) {}
+  YamlBuilder(const std::string& file, std::string_view text, const YamlLimits& limits, MeteredBuffer& buffer,
+              uint32_t number)
+      : file_(file), source_(text), limits_(limits), buffer_(buffer) {
+    document_.file_ = number;
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
@@ -126,7 +129,8 @@ class YamlBuilder final : public YAML::EventHandler {
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value /*style*/) override {
+                       YAML::EmitterStyle::value style) override {
+    count_block(style, mark);
     open(YamlDocument::Tag::kSequence, mark, tag, anchor);
   }
   void OnSequenceEnd() override {
@@ -135,7 +139,8 @@ class YamlBuilder final : public YAML::EventHandler {
   }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value /*style*/) override {
+                  YAML::EmitterStyle::value style) override {
+    count_block(style, mark);
     open(YamlDocument::Tag::kMap, mark, tag, anchor);
   }
   void OnMapEnd() override {
@@ -195,6 +200,14 @@ class YamlBuilder final : public YAML::EventHandler {
     }
   }
 
+  void count_block(YAML::EmitterStyle::value style, const YAML::Mark& mark) {
+    if (style != YAML::EmitterStyle::Block || ++blocks_ <= limits_.block_collections) return;
+    throw Refused{
+        place_of(mark),
+        util::format("more than {} lists and maps that are written in lines", limits_.block_collections),
+        "write the small ones in brackets"};
+  }
+
   void check_depth(size_t depth, const YAML::Mark& mark) {
     if (depth > limits_.depth) {
       throw Refused{
@@ -215,9 +228,10 @@ class YamlBuilder final : public YAML::EventHandler {
   // A new node at the end of the collection that is open. `kind` and `bytes` of text are what it is or, an
   // alias, stands for.
   uint32_t append(YamlDocument::Tag tag, const YAML::Mark& mark, YamlDocument::Tag kind, uint64_t bytes) {
-    buffer_.event(place_of(mark));
+    const YamlPlace place = place_of(mark);
+    buffer_.event(place);
     const auto index = static_cast<uint32_t>(document_.records_.size());
-    document_.records_.push_back({place_of(mark), 0, 0, 0, tag});
+    document_.records_.push_back({place.line, place.column, 0, 0, 0, tag});
     if (frames_.empty()) return index;
     Frame& frame = frames_.back();
     (frame.children == 0 ? record(frame.index).first : record(frame.last_child).next) = index;
@@ -225,11 +239,10 @@ class YamlBuilder final : public YAML::EventHandler {
     const bool is_key = record(frame.index).tag == YamlDocument::Tag::kMap && frame.children % 2 == 0;
     ++frame.children;
     if (is_key && kind != YamlDocument::Tag::kPlain && kind != YamlDocument::Tag::kQuoted) {
-      report(place_of(mark), kind == YamlDocument::Tag::kNull ? "a key is missing"
-                                                              : "a key must be a value, not a collection");
+      report(place, kind == YamlDocument::Tag::kNull ? "a key is missing"
+                                                     : "a key must be a value, not a collection");
     } else if (is_key && bytes > kMaxKeyBytes) {
-      throw Refused{
-          place_of(mark), util::format("a key of {} bytes; at most {} are read", bytes, kMaxKeyBytes), {}};
+      throw Refused{place, util::format("a key of {} bytes; at most {} are read", bytes, kMaxKeyBytes), {}};
     }
     return index;
   }
@@ -295,6 +308,7 @@ class YamlBuilder final : public YAML::EventHandler {
   std::vector<std::pair<std::string_view, YamlPlace>> keys_;  // scratch of check_duplicates
   uint32_t nodes_ = 0;                                        // so far, with aliases expanded
   uint64_t bytes_ = 0;                                        // of text, the same
+  uint32_t blocks_ = 0;                                       // collections without brackets
   uint32_t documents_ = 0;
 };
 
@@ -319,7 +333,31 @@ std::string hint_for(std::string_view text, const YAML::Mark& mark) {
   if (cr != std::string_view::npos && cr + 1 < line.size()) {
     return "a carriage return alone ends no line; end lines with a line feed";
   }
+  if (at >= text.size()) return {};
+  const char here = text[at];
+  if (here == '*') {
+    const std::string_view word = text.substr(at + 1, text.find_first_of(" \t\r\n,]}", at) - at - 1);
+    return word.find_first_of("./*?[") != std::string_view::npos
+               ? "quote a pattern that begins with *, which is YAML's alias otherwise"
+               : "an alias stands behind its anchor, which begins with &";
+  }
+  if (here == '@' || here == '`' || here == '%') return "quote a value that begins with @, ` or %";
+  const char before = at == 0 ? '\n' : text[at - 1];
+  const bool is_inside = here == '{' && std::string_view(" \t\r\n,[{").find(before) == std::string_view::npos;
+  const bool is_behind_end = (before == '}' || before == ']') && here > ' ' && here != ',';
+  if (is_inside || is_behind_end) return "quote a value that holds brackets or braces";
   return {};
+}
+
+// yaml-cpp takes the end of a text for a character, so that a backslash there begins an escape.
+bool is_behind(std::string_view text, const YAML::Mark& mark) {
+  return !mark.is_null() && mark.pos > 0 && static_cast<size_t>(mark.pos) > text.size();
+}
+
+YamlPlace end_of(std::string_view text) {
+  const size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
+  return {static_cast<uint32_t>(std::count(text.begin(), text.end(), '\n')) + 1,
+          static_cast<uint32_t>(text.size() - begin) + 1};
 }
 
 std::optional<YamlRead> refuse_before_parsing(const std::string& file, std::string_view text,
@@ -342,12 +380,13 @@ std::optional<YamlRead> refuse_before_parsing(const std::string& file, std::stri
 
 }  // namespace
 
-YamlRead read_yaml(const std::string& file, std::string_view text, const YamlLimits& limits) {
+YamlRead read_yaml(const std::string& file, std::string_view text, const YamlLimits& limits,
+                   uint32_t number) {
   if (std::optional<YamlRead> refusal = refuse_before_parsing(file, text, limits)) return std::move(*refusal);
   // yaml-cpp would leave the mark out too, but count it as a column.
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   MeteredBuffer buffer(text);
-  YamlBuilder builder(file, text, limits, buffer);
+  YamlBuilder builder(file, text, limits, buffer, number);
   YamlRead out;
   try {
     std::istream stream(&buffer);
@@ -365,8 +404,12 @@ YamlRead read_yaml(const std::string& file, std::string_view text, const YamlLim
   } catch (const Refused& refusal) {
     out = refused(file, refusal.place, refusal.message, refusal.hint);
   } catch (const YAML::Exception& error) {
-    out = refused(file, place_of(error.mark), "not YAML: " + util::escape(error.msg),
-                  hint_for(text, error.mark));
+    if (is_behind(text, error.mark)) {
+      out = refused(file, end_of(text), "not YAML: the text ends behind a backslash within quotes");
+    } else {
+      out = refused(file, place_of(error.mark), "not YAML: " + util::escape(error.msg),
+                    hint_for(text, error.mark));
+    }
   } catch (const std::exception& error) {
     out = refused(file, {}, util::format("not YAML: {}", util::escape(error.what())));
   }

@@ -20,7 +20,7 @@ size_t property_end(std::string_view text, size_t at) {
 }  // namespace
 
 std::optional<BadByte> find_bad_byte(std::string_view text) {
-  YamlPlace place{1, 1};
+  YamlPlace place{1, 1, 0};
   for (size_t at = 0; at < text.size();) {
     const auto byte = static_cast<uint8_t>(text[at]);
     const bool control = byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
@@ -56,7 +56,7 @@ bool is_quote_closed(std::string_view text, size_t at) {
 
 std::optional<YamlPlace> find_flow_excess(std::string_view text, uint64_t most) {
   FlowMeter meter;
-  YamlPlace place{1, 1};
+  YamlPlace place{1, 1, 0};
   for (const char c : text) {
     meter.feed(c);
     if (meter.nodes() > most) return place;

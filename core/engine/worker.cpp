@@ -167,10 +167,12 @@ void Worker::run(const Job& job) {
 
   Done done;
   std::optional<store::Entry> entry = store_ != nullptr ? store_->get(job.key) : std::nullopt;
+  // "Not for this target" is for kc to use where the manifest allows it; who asks here wants to hear why.
+  if (entry && entry->unsupported) entry.reset();
   std::optional<base::Bytes> failure;
   if (!entry && job.waited && store_ != nullptr) failure = store_->recent_failure(job.key);
   if (entry) {
-    done = ended(job, entry->unsupported ? JobState::kUnsupported : JobState::kHit, {});
+    done = ended(job, JobState::kHit, {});
     done.artifact = std::move(entry->artifact);
     done.seconds = entry->seconds;
     done.peak_bytes = entry->peak_bytes;

@@ -1,293 +1,347 @@
 #include "manifest/expand.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
-#include "manifest/matrix.h"
+#include "manifest/configuration.h"
+#include "manifest/files.h"
 #include "manifest/names.h"
-#include "manifest/template.h"
+#include "manifest/options.h"
+#include "manifest/overrides.h"
+#include "manifest/specializations.h"
 
 namespace kc::manifest {
 namespace {
 
-// A unit is expected to take about 1 KB; a plan of kMaxUnits may take 2 KB each. What is larger (a thousand
-// values of a kilobyte in each of a million units) is no plan that somebody means.
-constexpr uint64_t kMaxPlanBytes = kMaxUnits * 2048;
-
-// Comparisons of points with excludes: about a second.
-constexpr uint64_t kMaxExclusions = 200'000'000;
-
-const SpecializationsDraft kNoSpecializations{};
-
-const SpecializationsDraft& specializations_of(const ResolvedKernel& kernel) {
-  return kernel.draft->specializations ? *kernel.draft->specializations : kNoSpecializations;
-}
-
-// More than a unit of the kernel takes.
-uint64_t unit_bytes(const ResolvedKernel& kernel, const Matrix& matrix) {
-  uint64_t bytes = sizeof(Unit) + kernel.sources.size() * sizeof(uint32_t) + kernel.draft->name->text.size();
-  // In specialization, in config and, with up to three bytes for one, in two texts.
-  bytes += 8 * matrix.largest();
-  // `{key}` takes the longest value there is; a path is kept in up to four places.
-  size_t longest = matrix.longest_value();
-  for (const auto& [key, value] : kernel.config) longest = std::max(longest, value.size());
-  const auto text_bytes = [&](const Template& text) {
-    return text.text().text.size() + text.keys().size() * longest;
-  };
-  bytes += text_bytes(*kernel.entry);
-  for (const Template& source : kernel.sources) {
-    if (!source.is_literal()) bytes += 4 * text_bytes(source) + sizeof(Source);
-  }
-  for (const auto& pairs : {std::cref(kernel.config), std::cref(kernel.options)}) {
-    for (const auto& [key, value] : pairs.get())
-      bytes += sizeof(Pairs::value_type) + key.size() + value.size();
-  }
-  return bytes;
-}
-
-// False, and reported, when a specialization has more text than a bundle can hold. Counted before excludes:
-// it takes dozens of values of a kilobyte.
-bool check_specialization_text(const SpecializationsDraft& draft, Faults& faults) {
-  const auto check = [&](uint64_t bytes, YamlPlace place, std::string_view what) {
-    if (bytes <= kMaxSpecializationBytes) return true;
-    faults.error(
-        place,
-        util::format("{} has {} bytes of keys and values as written in names of units; at most {} are "
-                     "allowed",
-                     what, bytes, kMaxSpecializationBytes),
-        "fewer keys or shorter values");
-    return false;
-  };
-  bool good = true;
-  if (draft.matrix) {
-    uint64_t bytes = draft.matrix->size() - 1;  // commas
-    for (const Axis& axis : *draft.matrix) {
-      size_t longest = 0;
-      for (const Text& value : axis.values) {
-        longest = std::max(longest, canonical_configuration({{axis.key.text, value.text}}).size());
-      }
-      bytes += longest;
-    }
-    good = check(bytes, draft.matrix_place, "the longest specialization of this matrix");
-  }
-  if (!draft.include) return good;
-  for (const Selection& include : *draft.include) {
-    const uint64_t bytes = canonical_configuration(sorted_pairs(include.pairs)).size();
-    if (!check(bytes, include.place, "this specialization")) good = false;
-  }
-  return good;
-}
-
-// The value of `key` in pairs sorted by key.
-const std::string* find(const Pairs& pairs, std::string_view key) {
-  const auto at = std::lower_bound(pairs.begin(), pairs.end(), key,
-                                   [](const auto& pair, std::string_view name) { return pair.first < name; });
-  return at != pairs.end() && at->first == key ? &at->second : nullptr;
-}
-
-// `config` with the specialization's values over it.
-Pairs merged(const Pairs& config, const Pairs& specialization) {
-  Pairs out = specialization;
-  for (const auto& pair : config) {
-    if (find(specialization, pair.first) == nullptr) out.push_back(pair);
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-/// Expands one kernel.
-class Expander {
+/// Plan::limits, of equal ones one. The first are none at all.
+class LimitsTable {
  public:
-  Expander(const ResolvedKernel& kernel, SourceTable& sources, Plan& plan, Faults& faults)
-      : kernel_(kernel),
-        draft_(*kernel.draft),
-        sources_(sources),
-        plan_(plan),
-        faults_(faults),
-        missing_(kernel.sources.size()) {}
+  explicit LimitsTable(std::vector<Limits>& limits) : limits_(limits) { add({}); }
 
-  void expand() {
-    index_ = static_cast<uint32_t>(plan_.kernels.size() - 1);
-    const SpecializationsDraft& specializations = specializations_of(kernel_);
-    if (!draft_.specializations) {
-      add({});
-    } else {
-      const uint64_t left = Matrix(specializations).visit([this](const Pairs& pairs) { add(pairs); });
-      if (specializations.matrix && left == 0) {
-        faults_.error(specializations.matrix_place, "the excludes leave nothing of this matrix");
-      }
-    }
-    report_missing();
-    if (specializations.default_selection) mark_default(*specializations.default_selection);
+  uint32_t add(const Limits& limits) {
+    const auto [found, is_new] = indices_.try_emplace(
+        {limits.registers, limits.local_memory, limits.spills, limits.shared_memory, limits.code},
+        static_cast<uint32_t>(limits_.size()));
+    if (is_new) limits_.push_back(limits);
+    return found->second;
   }
 
  private:
-  void add(const Pairs& specialization) {
-    Unit unit;
-    unit.kernel = index_;
-    unit.specialization = specialization;
-    unit.specialization_text = canonical_configuration(specialization);
-    if (kernel_.backend->takes_configuration) unit.config = merged(kernel_.config, specialization);
-    unit.options = kernel_.options;
-    if (draft_.symbol) unit.symbol = draft_.symbol->text;
-    unit.is_default = specialization.empty();
-    const auto value_of = [&](const std::string& key) -> std::string_view {
-      const std::string* value = find(specialization, key);
-      return value != nullptr ? *value : *find(kernel_.config, key);
-    };
-    unit.entry = kernel_.entry->replace(value_of);
-    if (!is_symbol(unit.entry)) bad_entry(unit.entry);
-    unit.sources.reserve(kernel_.sources.size());
-    for (size_t i = 0; i < kernel_.sources.size(); ++i) {
-      const std::string path = kernel_.sources[i].replace(value_of);
-      const SourceTable::Entry& entry = sources_.add(path, faults_.located(kernel_.sources[i].text().place));
-      if (entry.fault.empty()) {
-        unit.sources.push_back(entry.index);
-      } else {
-        missing_[i].emplace(path, entry.fault);
-      }
-    }
-    for (const target::Target* target : kernel_.targets) {
-      unit.target = *target;
-      unit.name = unit_name(draft_.name->text, unit.specialization_text, target->text);
-      plan_.units.push_back(unit);
-    }
+  std::vector<Limits>& limits_;
+  std::map<std::array<std::optional<uint64_t>, 5>, uint32_t> indices_;
+};
+
+/// Expands the kernels that share their parts, one after the other.
+class Expander {
+ public:
+  Expander(const KernelParts& parts, util::Nanoseconds default_timeout, const ResolveContext& context,
+           LimitsTable& limits, Plan& plan)
+      : parts_(parts),
+        draft_(*parts.draft),
+        context_(context),
+        faults_(context.faults),
+        plan_(plan),
+        specializations_(parts),
+        overrides_(parts),
+        rules_(*parts.backend),
+        config_(parts, context),
+        limits_table_(limits),
+        timeout_(draft_.timeout ? *draft_.timeout : default_timeout),
+        missing_(parts.sources.size()) {
+    if (draft_.limits) limits_ = draft_.limits->limits;
+    limits_index_ = limits_table_.add(limits_);
+    all_targets_.resize(parts.targets.size());
+    for (uint32_t i = 0; i < all_targets_.size(); ++i) all_targets_[i] = i;
   }
 
-  void bad_entry(const std::string& entry) {
-    if (std::exchange(entry_reported_, true)) return;
-    faults_.error(draft_.entry ? draft_.entry->place : draft_.place, in_quotes(entry) + " cannot be an entry",
-                  "1 to 1024 bytes without blanks");
+  /// Checks are made with the first kernel: the others say the same.
+  void expand(const ResolvedKernel& kernel) {
+    if (!is_first_ && !kernel.is_good) return;
+    kernel_ = &kernel;
+    if (kernel.is_good) add_kernel();
+    const uint64_t left = specializations_.visit([this](const Specialization& one) { add(one); });
+    if (std::exchange(is_first_, false)) report(left);
+  }
+
+ private:
+  void add_kernel() {
+    Kernel out;
+    out.name = kernel_->name;
+    out.backend = parts_.backend->name;
+    out.place = faults_.located(kernel_->place);
+    if (draft_.metadata) out.metadata = *draft_.metadata;
+    out.skip_unsupported = draft_.skip_unsupported.value.value_or(false);
+    if (parts_.libraries != nullptr) {
+      for (const KernelFile& file : parts_.libraries->files) out.libraries.push_back(file.index);
+    }
+    out.depends = parts_.depends;
+    if (draft_.parameters) {
+      for (const ParameterDraft& parameter : *draft_.parameters) {
+        out.parameters.push_back({parameter.name.text, parameter.constant, parameter.words});
+      }
+    }
+    plan_.kernels.push_back(std::move(out));
+  }
+
+  void add(const Specialization& specialization) {
+    overrides_.select(specialization.pairs);
+    Pairs options = parts_.options;
+    if (!parts_.varied_options.empty()) {
+      for (const auto& [key, value] : specialization.pairs) {
+        if (is_option_key(key)) set_option(options, option_name(key), value);
+      }
+    }
+    Unit unit;
+    if (kernel_->is_good) unit = unit_of(specialization);
+    unit.is_default = is_default(specialization);
+    size_t units = 0;
+    for (const uint32_t index : specialization.targets != nullptr ? *specialization.targets : all_targets_) {
+      const Overrides::Effect effect = overrides_.apply(index);
+      if (effect.skip) continue;
+      ++units;
+      unit.options = options;
+      if (effect.options_of != nullptr) overrides_.set_options(index, unit.options);
+      if (is_first_ && !parts_.has_one_set_of_options) {
+        check_options(unit.options, options, effect, specialization, index);
+      }
+      if (!kernel_->is_good) continue;
+      unit.target = *parts_.targets[index];
+      unit.name = unit_name(kernel_->name, unit.specialization_text, unit.target.text);
+      unit.timeout = effect.timeout.value_or(timeout_);
+      unit.limits = limits_of(effect);
+      unit.selection = selection(specialization, index);
+      plan_.units.push_back(unit);
+    }
+    units_ += units;
+    if (unit.is_default) default_units_ += units;
+  }
+
+  // All that is the same for its targets.
+  Unit unit_of(const Specialization& specialization) {
+    Unit unit;
+    unit.kernel = static_cast<uint32_t>(plan_.kernels.size() - 1);
+    unit.specialization = specialization.pairs;
+    unit.specialization_text = specialization.text;
+    if (draft_.symbol) unit.symbol = draft_.symbol->text;
+    const auto value_of = [&](const std::string& key) -> std::string_view {
+      const std::string* value = find_value(specialization.pairs, key);
+      return value != nullptr ? *value : *find_value(parts_.config, key);
+    };
+    unit.entry = kernel_->entry->replace(value_of);
+    if (!is_symbol(unit.entry)) report_entry(unit.entry);
+    unit.sources.reserve(parts_.sources.size());
+    std::vector<KernelFile> files;  // for keys that differ by sources
+    for (size_t i = 0; i < parts_.sources.size(); ++i) {
+      const KernelSource& source = parts_.sources[i];
+      if (source.index) {
+        unit.sources.push_back(*source.index);
+      } else {
+        add_source(i, source.name.path.replace(value_of), unit);
+      }
+      if (parts_.declares_by_sources && unit.sources.size() == i + 1) {
+        const Text& text = source.name.path.text();
+        files.push_back({unit.sources[i], source.name.path.replace(value_of), text.place});
+      }
+    }
+    // Without all of the sources nobody knows what they declare.
+    if (!parts_.declares_by_sources || files.size() == parts_.sources.size()) {
+      unit.config = config_.make(specialization.pairs, files);
+    }
+    return unit;
+  }
+
+  void add_source(size_t i, const std::string& path, Unit& unit) {
+    const SourceName& name = parts_.sources[i].name;
+    const SourceTable::Entry& entry =
+        context_.sources.add(name.base, path, faults_.located(name.path.text().place));
+    if (!entry.fault.empty()) {
+      missing_[i].emplace(path, entry.fault);
+      return;
+    }
+    const uint32_t index = entry.index;
+    unit.sources.push_back(index);
+    if (!looked_at_.insert(index).second) return;
+    check_source_is_no_library(parts_, index, {path, name.path.text().place}, faults_);
+  }
+
+  uint32_t limits_of(const Overrides::Effect& effect) {
+    if (parts_.overrides.empty()) return limits_index_;
+    Limits limits = limits_;
+    replace_limits(limits, effect.limits);
+    return limits_table_.add(limits);
+  }
+
+  std::string selection(const Specialization& specialization, uint32_t target) {
+    std::string out = specializations_.selection(specialization, target);
+    if (out.size() <= kMaxSelectionBytes) return out;
+    if (!std::exchange(is_selection_reported_, true)) {
+      faults_.error(
+          specializations_of(parts_).table->place,
+          util::format(
+              "the columns `when.*` say more than {} bytes about one unit, {}", kMaxSelectionBytes,
+              in_quotes(unit_name(kernel_->name, specialization.text, parts_.targets[target]->text))),
+          "fewer rows of one specialization");
+    }
+    return {};
+  }
+
+  bool is_default(const Specialization& specialization) {
+    const SpecializationsDraft& draft = specializations_of(parts_);
+    if (!draft.default_selection) return specialization.pairs.empty();
+    const std::vector<NamedText>& pairs = draft.default_selection->pairs;
+    const bool matches = std::all_of(pairs.begin(), pairs.end(), [&](const NamedText& pair) {
+      const std::string* value = find_value(specialization.pairs, pair.key.text);
+      return value != nullptr && *value == pair.value.text;
+    });
+    if (matches && is_first_ && ++defaults_ <= default_texts_.size()) {
+      default_texts_[defaults_ - 1] = specialization.text;
+    }
+    return matches;
+  }
+
+  // The rule between options, at the most specific place that brings the fault in.
+  void check_options(const Pairs& options, const Pairs& specialized, const Overrides::Effect& effect,
+                     const Specialization& specialization, uint32_t target) {
+    const std::optional<std::string>& fault = rules_.fault_of(options);
+    if (!fault) return;
+    YamlPlace place = parts_.options_place;
+    if (effect.options_of != nullptr && !rules_.fault_of(specialized)) {
+      place = effect.options_of->draft->options_place;
+    } else if (!rules_.fault_of(parts_.options)) {
+      place = place_of_varied(specialization);
+    }
+    if (!places_of_options_.insert(place).second) return;
+    faults_.error(
+        place,
+        util::format("{}, as in {}", *fault,
+                     in_quotes(unit_name(kernel_->name, specialization.text, parts_.targets[target]->text))));
+  }
+
+  // Where the specialization sets its first option.
+  YamlPlace place_of_varied(const Specialization& specialization) const {
+    const SpecializationsDraft& draft = specializations_of(parts_);
+    if (specialization.written == nullptr) {
+      for (const Axis& axis : *draft.matrix) {
+        if (is_option_key(axis.key.text)) return axis.key.place;
+      }
+      return draft.matrix_place;
+    }
+    for (const NamedText& pair : specialization.written->pairs) {
+      if (is_option_key(pair.key.text)) return pair.value.place;
+    }
+    return specialization.written->place;
+  }
+
+  void report_entry(const std::string& entry) {
+    if (std::exchange(is_entry_reported_, true)) return;
+    faults_.error(draft_.entry ? draft_.entry->place : kernel_->place,
+                  in_quotes(entry) + " cannot be an entry", "1 to 1024 bytes without blanks");
+  }
+
+  void report(uint64_t left_of_matrix) {
+    const SpecializationsDraft& draft = specializations_of(parts_);
+    const bool is_matrix_empty = draft.matrix && left_of_matrix == 0;
+    if (is_matrix_empty) {
+      faults_.error(draft.matrix_place, "the excludes leave nothing of this matrix");
+    }
+    report_missing();
+    // That something matches nothing of what is left may follow from it.
+    if (is_matrix_empty) return;
+    overrides_.report_unmatched(faults_);
+    if (units_ == 0) {
+      faults_.error(draft_.place, util::format("the overrides leave no unit of {}", parts_.described()));
+      return;
+    }
+    if (draft.default_selection && parts_.is_default_good) report_default(draft.default_selection->place);
   }
 
   // One error for each source as written, however many files it names.
   void report_missing() {
     for (size_t i = 0; i < missing_.size(); ++i) {
-      if (missing_[i].empty() || kernel_.sources[i].is_literal()) continue;  // literal ones were reported
+      if (missing_[i].empty()) continue;
       const auto& [path, fault] = *missing_[i].begin();
-      const YamlPlace place = kernel_.sources[i].text().place;
+      const SourceName& name = parts_.sources[i].name;
+      const Text& text = name.path.text();
       if (missing_[i].size() == 1) {
-        faults_.error(place, fault, faults_.wants_hints() ? sources_.hint_for(path) : "");
+        faults_.error(text.place, fault,
+                      faults_.wants_hints() ? context_.sources.hint_for(name.base, path) : "");
         continue;
       }
       std::vector<std::string> names;
       for (const auto& missing : missing_[i]) names.push_back(in_quotes(missing.first));
-      faults_.error(place,
+      faults_.error(text.place,
                     util::format("{} of the files that {} names cannot be used: {}", names.size(),
-                                 in_quotes(kernel_.sources[i].text().text), util::listed(names)),
+                                 in_quotes(text.text), util::listed(names)),
                     fault);
     }
   }
 
-  void mark_default(const Selection& selection) {
-    // The units of one specialization stand together, one a target.
-    const size_t step = kernel_.targets.size();
-    std::vector<size_t> found;
-    for (size_t i = first_unit_; i < plan_.units.size(); i += step) {
-      const bool matches =
-          std::all_of(selection.pairs.begin(), selection.pairs.end(), [&](const NamedText& pair) {
-            const std::string* value = find(plan_.units[i].specialization, pair.key.text);
-            return value != nullptr && *value == pair.value.text;
-          });
-      if (matches) found.push_back(i);
-    }
-    if (found.size() == 1) {
-      for (size_t i = 0; i < step; ++i) plan_.units[found[0] + i].is_default = true;
-    } else if (found.empty()) {
-      faults_.error(selection.place, "\"default\" matches no specialization");
-    } else {
-      faults_.error(selection.place,
-                    util::format("\"default\" matches {} specializations, among them {} and {}", found.size(),
-                                 in_quotes(plan_.units[found[0]].specialization_text),
-                                 in_quotes(plan_.units[found[1]].specialization_text)),
+  void report_default(YamlPlace place) {
+    if (defaults_ == 0) {
+      faults_.error(place, "\"default\" matches no specialization");
+    } else if (defaults_ > 1) {
+      faults_.error(place,
+                    util::format("\"default\" matches {} specializations, among them {} and {}", defaults_,
+                                 in_quotes(default_texts_[0]), in_quotes(default_texts_[1])),
                     "name more keys");
+    } else if (default_units_ == 0) {
+      faults_.error(place, util::format("\"default\" is {}, of which the overrides leave no unit",
+                                        in_quotes(default_texts_[0])));
     }
   }
 
-  const ResolvedKernel& kernel_;
+  const KernelParts& parts_;
   const KernelDraft& draft_;
-  SourceTable& sources_;
-  Plan& plan_;
+  const ResolveContext& context_;
   Faults& faults_;
+  Plan& plan_;
+  Specializations specializations_;
+  Overrides overrides_;
+  OptionRules rules_;
+  UnitConfig config_;
+  LimitsTable& limits_table_;
+  util::Nanoseconds timeout_;
+  Limits limits_;
+  uint32_t limits_index_ = 0;
+  std::vector<uint32_t> all_targets_;
   std::vector<std::map<std::string, std::string>> missing_;  // a source: unusable path -> fault
-  size_t first_unit_ = plan_.units.size();
-  uint32_t index_ = 0;
-  bool entry_reported_ = false;
+  std::unordered_set<uint32_t> looked_at_;                   // sources whose names come from values
+  std::set<YamlPlace> places_of_options_;                    // where the rule between options is reported
+  const ResolvedKernel* kernel_ = nullptr;
+  bool is_first_ = true;
+  size_t units_ = 0;
+  size_t defaults_ = 0;  // specializations that `default` matches
+  size_t default_units_ = 0;
+  std::array<std::string, 2> default_texts_;
+  bool is_entry_reported_ = false;
+  bool is_selection_reported_ = false;
 };
 
 }  // namespace
 
-bool check_extent(const std::vector<ResolvedKernel>& kernels, Faults& faults) {
-  uint64_t units = 0;
-  uint64_t bytes = 0;
-  uint64_t exclusions = 0;
-  bool fits = true;
-  for (const ResolvedKernel& kernel : kernels) {
-    if (!kernel.is_good) continue;
-    const SpecializationsDraft& draft = specializations_of(kernel);
-    if (!check_specialization_text(draft, faults)) {
-      fits = false;
-      continue;
-    }
-    const Matrix matrix(draft);
-    const YamlPlace place = draft.matrix ? draft.matrix_place : kernel.draft->place;
-    const uint64_t specializations = kernel.draft->specializations ? matrix.points() + matrix.includes() : 1;
-    // At most a million targets and as many bytes a unit as 8 MiB of text give: no overflow.
-    const uint64_t here = std::min(specializations * kernel.targets.size(), kMaxUnits * 1'000'000);
-    if (here > kMaxUnits) {
-      faults.error(place,
-                   util::format("the kernel {} has {}{} units; a plan may have {}",
-                                in_quotes(kernel.draft->name->text),
-                                matrix.points() > kMaxUnits * 1'000 ? "more than " : "", here, kMaxUnits),
-                   "counted before excludes");
-      return false;
-    }
-    units += here;
-    bytes += here * unit_bytes(kernel, matrix);
-    exclusions += (matrix.points() + matrix.includes()) * matrix.excludes();
-    if (units > kMaxUnits) {
-      faults.error(place,
-                   util::format("with the kernel {} the plan has more than {} units",
-                                in_quotes(kernel.draft->name->text), kMaxUnits),
-                   "counted before excludes");
-      return false;
-    }
-    if (bytes > kMaxPlanBytes) {
-      faults.error(place,
-                   util::format("with the kernel {} the plan would take more than {} of memory",
-                                in_quotes(kernel.draft->name->text), util::size_text(kMaxPlanBytes)),
-                   "fewer units, or fewer and shorter values in each");
-      return false;
-    }
-    if (exclusions > kMaxExclusions) {
-      faults.error(
-          place,
-          util::format(
-              "with the kernel {} the excludes must be compared with more than {} points of matrices",
-              in_quotes(kernel.draft->name->text), kMaxExclusions),
-          "leave values out of the matrix instead");
-      return false;
-    }
-  }
-  return fits;
-}
-
 void expand(const std::vector<ResolvedKernel>& kernels, util::Nanoseconds default_timeout,
-            SourceTable& sources, Plan& plan, Faults& faults) {
+            const ResolveContext& context, Plan& plan) {
+  LimitsTable limits(plan.limits);
+  std::unique_ptr<Expander> expander;
+  const KernelParts* last = nullptr;
   for (const ResolvedKernel& kernel : kernels) {
-    if (!kernel.is_good) continue;
-    const KernelDraft& draft = *kernel.draft;
-    Kernel out;
-    out.name = draft.name->text;
-    out.backend = kernel.backend->name;
-    out.place = faults.located(draft.place);
-    if (draft.metadata) out.metadata = *draft.metadata;
-    if (draft.limits) out.limits = draft.limits->limits;
-    out.timeout = draft.timeout ? *draft.timeout : default_timeout;
-    plan.kernels.push_back(std::move(out));
-    Expander(kernel, sources, plan, faults).expand();
+    const KernelParts* parts = kernel.parts.get();
+    if (!parts->can_visit) continue;
+    if (parts != last) {
+      expander = std::make_unique<Expander>(*parts, default_timeout, context, limits, plan);
+      last = parts;
+    }
+    expander->expand(kernel);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,10 +15,14 @@ namespace kc::manifest {
 
 using config::YamlPlace;
 
-/// Errors and warnings of one file. Not for concurrent use.
+/// Errors and warnings of a manifest and of the files that it names. Not for concurrent use.
 class Faults {
  public:
-  explicit Faults(std::string file) : file_(std::move(file)) {}
+  /// `file` gets the number 0.
+  explicit Faults(const std::string& file) { add_file(file); }
+
+  /// The number of a further file, for YamlPlace::file; the same path again gives the same number.
+  uint32_t add_file(const std::string& path);
 
   void error(YamlPlace place, std::string message, std::string hint = {});
   void warning(YamlPlace place, std::string message, std::string hint = {});
@@ -30,14 +35,17 @@ class Faults {
   /// Whether a suggestion that costs a search is still worth it: who has made more errors than this reads no
   /// hints, and a hostile text could ask for half a million searches.
   bool wants_hints() const { return count_ < 200; }
-  base::Place located(YamlPlace place) const { return {file_, place.line, place.column}; }
+  base::Place located(YamlPlace place) const { return {files_[place.file], place.line, place.column}; }
 
-  /// In order of place, those of the whole file first.
+  /// In order of file (as added) and place, those of a whole file first.
   std::vector<base::Error> take_errors();
   std::vector<base::Error> take_warnings();
 
  private:
-  std::string file_;
+  std::vector<base::Error> sorted(std::vector<base::Error> errors) const;
+
+  std::vector<std::string> files_;
+  std::unordered_map<std::string, uint32_t> numbers_;  // of files_
   std::vector<base::Error> errors_;
   std::vector<base::Error> warnings_;
   size_t count_ = 0;

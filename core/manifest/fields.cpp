@@ -1,9 +1,12 @@
 #include "manifest/fields.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "manifest/names.h"
+#include "manifest/plan.h"
 
 namespace kc::manifest {
 namespace {
@@ -48,6 +51,30 @@ std::string Field::label() const {
 std::optional<Text> read_text(const Field& field, Faults& faults) {
   if (!check_kind(field, config::YamlKind::kScalar, "a value", faults)) return std::nullopt;
   return Text{std::string(field.value.text()), field.value.place()};
+}
+
+std::optional<bool> read_boolean(const Field& field, Faults& faults) {
+  constexpr std::string_view kChoices[] = {"true", "false"};
+  const std::optional<size_t> choice = read_choice(field, kChoices, faults);
+  if (!choice) return std::nullopt;
+  return *choice == 0;
+}
+
+std::optional<size_t> read_choice(const Field& field, std::span<const std::string_view> choices,
+                                  Faults& faults) {
+  std::string expected;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i != 0) expected += i + 1 == choices.size() ? " or " : ", ";
+    expected += choices[i];
+  }
+  if (!check_kind(field, config::YamlKind::kScalar, expected, faults)) return std::nullopt;
+  const auto found = std::find(choices.begin(), choices.end(), field.value.text());
+  if (found == choices.end()) {
+    faults.error(field.value.place(), util::format("{} must be {}, not {}", field.label(), expected,
+                                                   in_quotes(field.value.text())));
+    return std::nullopt;
+  }
+  return static_cast<size_t>(found - choices.begin());
 }
 
 std::optional<uint64_t> read_number(const Field& field, uint64_t least, uint64_t most, Faults& faults) {
@@ -138,35 +165,53 @@ std::optional<Text> read_configuration_value(const Field& field, Faults& faults)
   return value;
 }
 
-std::optional<std::vector<NamedText>> read_configuration(const Field& field, Faults& faults) {
+bool check_key(const Field& field, KeyRule rule, Faults& faults) {
+  if (!check_configuration_key(field, faults)) return false;
+  if (rule == KeyRule::kConfiguration && field.name.starts_with(kOptionPrefix)) {
+    faults.error(field.place, in_quotes(field.name) + " is an option, not a configuration key",
+                 "what is the same for every specialization belongs in `options`");
+    return false;
+  }
+  if (rule == KeyRule::kSpecialization && !is_specialization_key(field.name)) {
+    faults.error(field.place, in_quotes(field.name) + " names no option",
+                 "the name of an option stands behind `option.`");
+    return false;
+  }
+  return true;
+}
+
+std::vector<NamedText> read_pairs(const Field& field, KeyRule rule, Faults& faults) {
   const std::optional<std::vector<Field>> pairs = read_map(field, faults);
-  if (!pairs) return std::nullopt;
+  if (!pairs) return {};
   if (pairs->empty()) {
     faults.error(field.value.place(), field.label() + " is an empty map", "expected { key: value, ... }");
-    return std::nullopt;
   }
-  const size_t before = faults.count();
   std::vector<NamedText> out;
   out.reserve(pairs->size());
   for (const Field& pair : *pairs) {
-    const bool key = check_configuration_key(pair, faults);
+    const bool key = check_key(pair, rule, faults);
     std::optional<Text> value = read_configuration_value(pair, faults);
-    if (key && value) out.push_back({{std::string(pair.name), pair.place}, std::move(*value)});
+    if (!key) continue;
+    if (!value) value = Text{{}, pair.value.place()};
+    out.push_back({{std::string(pair.name), pair.place}, std::move(*value)});
   }
+  return out;
+}
+
+std::optional<std::vector<NamedText>> read_configuration(const Field& field, KeyRule rule, Faults& faults) {
+  const size_t before = faults.count();
+  std::vector<NamedText> out = read_pairs(field, rule, faults);
   if (faults.count() != before) return std::nullopt;
   return out;
 }
 
-void report_unsupported(YamlPlace place, std::string_view what, Faults& faults) {
-  faults.error(place, util::format("{} is not supported by this version of kc", what));
-}
-
-void report_unknown_key(const Field& field, std::string_view where, std::span<const std::string> known,
-                        Faults& faults) {
-  std::string hint = util::did_you_mean(field.name, known);
-  if (hint.empty()) hint = "known keys: " + util::listed(known, known.size());
+std::string report_unknown_key(const Field& field, std::string_view where, std::span<const std::string> known,
+                               Faults& faults) {
+  const std::optional<std::string> near = util::nearest(field.name, known);
   faults.error(field.place, util::format("unknown key {} in {}", in_quotes(field.name), where),
-               std::move(hint));
+               near ? util::format("did you mean {}?", in_quotes(*near))
+                    : "known keys: " + util::listed(known, known.size()));
+  return near.value_or("");
 }
 
 }  // namespace kc::manifest

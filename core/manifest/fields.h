@@ -2,11 +2,13 @@
 // A function that gives nothing has reported why.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "config/yaml_document.h"
@@ -59,6 +61,11 @@ struct Slot {
 };
 
 std::optional<Text> read_text(const Field& field, Faults& faults);
+/// `true` or `false`.
+std::optional<bool> read_boolean(const Field& field, Faults& faults);
+/// One of a few words; gives its index. `choices` are at least two.
+std::optional<size_t> read_choice(const Field& field, std::span<const std::string_view> choices,
+                                  Faults& faults);
 /// A whole number in [least, most].
 std::optional<uint64_t> read_number(const Field& field, uint64_t least, uint64_t most, Faults& faults);
 std::optional<uint64_t> read_size(const Field& field, uint64_t least, uint64_t most, Faults& faults);
@@ -69,29 +76,41 @@ std::optional<std::vector<Field>> read_list(const Field& field, std::string_view
 /// The pairs of a map in the order written, those that `<<` merges behind them. Keys that are no scalar, or
 /// are there a second time, were reported by the reader and are left out.
 std::optional<std::vector<Field>> read_map(const Field& field, Faults& faults);
-/// A map of configuration keys to values, both by their grammar, at least one.
-std::optional<std::vector<NamedText>> read_configuration(const Field& field, Faults& faults);
-/// One value by the rules of configuration values.
+/// Which keys a map of configuration values takes.
+enum class KeyRule : uint8_t {
+  kConfiguration,   // configuration keys, but none that begins with `option.`: options have maps of their own
+  kSpecialization,  // configuration keys, those beyond `option.` too
+};
+/// False, and reported, when `field` has a key against the rule.
+bool check_key(const Field& field, KeyRule rule, Faults& faults);
+/// A map of such keys to configuration values, at least one; `read_pairs` gives what is right of it: every
+/// pair with a good key, a wrong value as an empty one.
+std::vector<NamedText> read_pairs(const Field& field, KeyRule rule, Faults& faults);
+std::optional<std::vector<NamedText>> read_configuration(const Field& field, KeyRule rule, Faults& faults);
+/// One value by the rules of configuration values: at most kMaxValueBytes.
 std::optional<Text> read_configuration_value(const Field& field, Faults& faults);
-/// False, and reported, when `field` names no configuration key.
+/// False, and reported, when the name of `field` has not the grammar of configuration keys.
 bool check_configuration_key(const Field& field, Faults& faults);
 
-/// A known key of a map and the member function that reads it. Without one the key is of a later version of
-/// kc and is refused as that, and suggested to nobody.
+/// A key of a map and the member function that reads its value.
 template <typename Parser>
 struct Handler {
   std::string_view key;
-  void (Parser::*read)(const Field& field) = nullptr;
+  void (Parser::*read)(const Field& field);
 };
 
-void report_unsupported(YamlPlace place, std::string_view what, Faults& faults);
-void report_unknown_key(const Field& field, std::string_view where, std::span<const std::string> known,
-                        Faults& faults);
+/// The known key that was probably meant; empty when none is near.
+std::string report_unknown_key(const Field& field, std::string_view where, std::span<const std::string> known,
+                               Faults& faults);
+
+/// Known keys that unknown ones were probably meant to be: that such a key is missing is no fault of its own.
+using Misspelled = std::unordered_set<std::string>;
 
 /// Hands each field to the handler of its key. `where` completes "unknown key ... in": "a kernel".
 template <typename Parser>
-void read_fields(const std::vector<Field>& fields, std::span<const Handler<Parser>> handlers, Parser& parser,
-                 std::string_view where, Faults& faults) {
+Misspelled read_fields(const std::vector<Field>& fields, std::span<const Handler<Parser>> handlers,
+                       Parser& parser, std::string_view where, Faults& faults) {
+  Misspelled out;
   for (const Field& field : fields) {
     const Handler<Parser>* found = nullptr;
     for (const Handler<Parser>& handler : handlers) {
@@ -99,16 +118,13 @@ void read_fields(const std::vector<Field>& fields, std::span<const Handler<Parse
     }
     if (found == nullptr) {
       std::vector<std::string> known;
-      for (const Handler<Parser>& handler : handlers) {
-        if (handler.read != nullptr) known.emplace_back(handler.key);
-      }
-      report_unknown_key(field, where, known, faults);
-    } else if (found->read == nullptr) {
-      report_unsupported(field.place, in_quotes(field.name), faults);
+      for (const Handler<Parser>& handler : handlers) known.emplace_back(handler.key);
+      out.insert(report_unknown_key(field, where, known, faults));
     } else {
       (parser.*found->read)(field);
     }
   }
+  return out;
 }
 
 }  // namespace kc::manifest

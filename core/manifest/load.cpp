@@ -1,12 +1,18 @@
-// The way from a file to a plan: read, check each field, resolve each kernel, count, expand.
+// The way from files to a plan: read, check each field, resolve each kernel, count, expand.
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <string>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
-#include "config/yaml_reader.h"
 #include "manifest/draft.h"
 #include "manifest/expand.h"
+#include "manifest/manifest_files.h"
 #include "manifest/names.h"
+#include "manifest/paths.h"
 #include "manifest/plan.h"
 #include "manifest/resolve.h"
 
@@ -20,19 +26,8 @@ std::string stem_of(const std::string& path) {
   return dot == 0 ? name : name.substr(0, dot);
 }
 
-std::string in_folder(const std::string& folder, const std::string& path) {
-  return folder == "." ? path : base::join_path(folder, path);
-}
-
-// What may have been meant by a manifest that is not there.
-std::string hint_for_missing(const std::string& path) {
-  const std::string folder = base::parent_path(path);
-  const base::Result<std::vector<std::string>> names = base::list_directory(AT_FDCWD, folder);
-  if (!names) return "there is no folder " + in_quotes(folder);
-  return util::did_you_mean(base::file_name(path), *names);
-}
-
-base::Error unreadable(base::Error error, const std::string& path) {
+// The top manifest has no place where it is named.
+base::Error unreadable_top(base::Error error, const std::string& path) {
   if (error.sys_errno == ENOENT) {
     error.place.file = path;
     error.message = "the manifest does not exist";
@@ -43,57 +38,71 @@ base::Error unreadable(base::Error error, const std::string& path) {
 
 // Name and output, which follow from the file's name when they are not written.
 void name_plan(const ManifestDraft& draft, const std::string& path, Plan& plan, Faults& faults) {
-  if (draft.name.is_faulty()) return;
+  if (!draft.is_read || draft.name.is_faulty()) return;
   plan.name = draft.name ? draft.name->text : stem_of(path);
   if (!draft.name && !is_kernel_name(plan.name)) {
     faults.error({}, "the file's name gives no name for the bundle: " + in_quotes(plan.name),
                  "write `name:`");
   }
   const std::string output = draft.output ? normal_path(draft.output->text) : plan.name + ".kcb";
-  plan.output = in_folder(plan.folder, output);
+  plan.output = opened_path(plan.folder, output);
+}
+
+// A file that was read for two reasons is one input.
+void remove_repeated(std::vector<Input>& inputs) {
+  std::unordered_set<std::string> seen;
+  std::erase_if(inputs,
+                [&](const Input& input) { return !seen.insert(input.path + '\0' + input.pattern).second; });
 }
 
 }  // namespace
 
-Loaded load(const std::string& path, const std::vector<BackendRules>& backends) {
+Loaded load(const std::string& path, const std::vector<BackendRules>& backends, uint64_t max_units) {
   Loaded out;
-  Input input{path, {}, {}};
-  const base::Result<base::Bytes> bytes = base::read_file(path, kMaxManifestBytes, &input.tuple);
-  if (!bytes) {
-    out.errors.push_back(unreadable(bytes.error(), path));
-    return out;
-  }
-  input.digest = base::sha256(base::ByteView(*bytes));
-  config::YamlLimits limits;
-  limits.bytes = kMaxManifestBytes;
-  config::YamlRead yaml = config::read_yaml(path, base::as_text(*bytes), limits);
-  Faults faults(path);
-  faults.append(std::move(yaml.errors));
-  if (!yaml.document) {
-    out.errors = faults.take_errors();
-    return out;
-  }
-
-  const ManifestDraft draft = read_manifest(yaml.document->root(), faults);
   Plan plan;
+  Input top;
+  top.path = path;
+  base::Result<base::Bytes> bytes = base::read_file(path, kMaxManifestBytes, &top.tuple);
+  if (!bytes) {
+    out.errors.push_back(unreadable_top(std::move(bytes.error()), path));
+    return out;
+  }
+  top.digest = base::sha256(base::ByteView(*bytes));
   plan.folder = base::parent_path(path);
-  plan.inputs.push_back(std::move(input));
+  plan.inputs.push_back(std::move(top));
+  Faults faults(path);
+  ManifestFiles files(plan.folder, plan.inputs, faults);
+  files.read(base::as_text(*bytes));
+
+  const ManifestDraft& draft = files.files().front().draft;
   plan.release = draft.release.value.value_or(0);
   plan.settings = draft.settings.value.value_or(Settings());
   name_plan(draft, path, plan, faults);
 
-  SourceTable sources(plan.folder, plan.sources);
-  const ResolveContext context{backends, draft.targets, sources, faults};
-  std::vector<ResolvedKernel> kernels;
-  if (draft.kernels) {
-    kernels.reserve(draft.kernels->size());
-    for (const KernelDraft& kernel : *draft.kernels) kernels.push_back(resolve_kernel(kernel, context));
+  SourceTable sources(plan.folder, plan.sources, draft.allow_absolute_paths);
+  SourceLists lists(plan.folder, plan.inputs, faults);
+  Tables tables(plan.folder, plan.inputs, faults);
+  const ResolveContext context{backends, sources, lists, tables, faults, max_units};
+  std::vector<const ManifestDraft*> drafts;
+  for (const ManifestFile& file : files.files()) {
+    drafts.push_back(&file.draft);
+    if (file.draft.defaults) check_defaults(*file.draft.defaults, context);
   }
-  if (check_extent(kernels, faults)) {
-    expand(kernels, plan.settings.timeout.value_or(kDefaultTimeout), sources, plan, faults);
+  std::vector<ResolvedKernel> kernels;
+  for (const ManifestFile* file : files.in_kernel_order()) {
+    if (!file->draft.kernels) continue;
+    for (const KernelDraft& kernel : *file->draft.kernels) {
+      std::vector<ResolvedKernel> resolved = resolve_kernel(kernel, file->defaults, context);
+      std::move(resolved.begin(), resolved.end(), std::back_inserter(kernels));
+    }
+  }
+  report_names_twice(kernels, faults);
+  if (check_extent(kernels, max_units, faults)) {
+    expand(kernels, plan.settings.timeout.value_or(kDefaultTimeout), context, plan);
   }
   if (faults.empty()) {
-    warn_of_unused_targets(draft.targets, kernels, faults);
+    warn_of_unused_defaults(drafts, kernels, faults);
+    remove_repeated(plan.inputs);
     out.plan = std::move(plan);
   }
   out.errors = faults.take_errors();

@@ -1,4 +1,4 @@
-// The specializations of one kernel, in plan order: the matrix less its excludes, then the includes.
+// The matrix of one kernel less its excludes.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,14 @@ class Matrix {
  public:
   explicit Matrix(const SpecializationsDraft& draft);
 
-  /// Of the matrix before its excludes; saturates far above kMaxUnits.
+  /// Before the excludes; saturates far above kMaxUnits.
   uint64_t points() const { return points_; }
   uint64_t excludes() const { return excludes_.size(); }
-  uint64_t includes() const;
-  /// Bytes of the keys and values of the largest specialization.
-  uint64_t largest() const;
 
-  /// Bytes of the longest value.
-  uint64_t longest_value() const;
-
-  /// Calls `visit` for each specialization once; gives how many points of the matrix are left. Costs
-  /// (points() + includes()) x excludes() comparisons.
+  /// Whether it gives the specialization `pairs`. Costs excludes() comparisons.
+  bool contains(const Pairs& pairs) const;
+  /// Calls `visit` for each point that is left, in order, the pairs sorted by key; gives how many there are.
+  /// Costs points() x excludes() comparisons.
   uint64_t visit(const std::function<void(const Pairs& pairs)>& visit) const;
 
  private:
@@ -42,7 +38,6 @@ class Matrix {
     std::unordered_map<std::string_view, uint32_t> values;
   };
   bool is_excluded(const std::vector<uint32_t>& point) const;
-  bool is_in_matrix(const Selection& include) const;
 
   const SpecializationsDraft& draft_;
   std::unordered_map<std::string_view, AxisIndex> axes_;
@@ -50,8 +45,5 @@ class Matrix {
   std::vector<std::vector<Condition>> excludes_;
   uint64_t points_ = 0;
 };
-
-/// The pairs sorted by key.
-Pairs sorted_pairs(const std::vector<NamedText>& pairs);
 
 }  // namespace kc::manifest

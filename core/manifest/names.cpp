@@ -4,6 +4,7 @@
 #include <string>
 
 #include "manifest/plan.h"
+#include "util/text.h"
 
 namespace kc::manifest {
 namespace {
@@ -48,11 +49,22 @@ bool is_configuration_key(std::string_view text) {
                      [](char c) { return is_letter(c) || is_digit(c) || c == '.'; });
 }
 
+bool is_specialization_key(std::string_view text) {
+  if (!is_configuration_key(text)) return false;
+  return !text.starts_with(kOptionPrefix) || is_configuration_key(text.substr(kOptionPrefix.size()));
+}
+
 bool is_symbol(std::string_view text) {
   return !text.empty() && text.size() <= kMaxValueBytes && std::all_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte > 0x20 && byte != 0x7f;
   });
+}
+
+bool is_named(std::string_view pattern, std::string_view unit, std::string_view kernel) {
+  const bool without_target =
+      unit.size() > pattern.size() && unit.starts_with(pattern) && unit[pattern.size()] == '@';
+  return without_target || util::glob_match(pattern, unit) || util::glob_match(pattern, kernel);
 }
 
 std::string canonical_configuration(const Pairs& pairs) {

@@ -1,7 +1,6 @@
 // The top level of a manifest, and `settings`.
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "base/compress.h"
@@ -53,24 +52,29 @@ class ManifestReader {
   ManifestDraft read(const YamlNode& root) {
     const std::optional<std::vector<Field>> fields = top_level(root);
     if (!fields) return std::move(draft_);
+    draft_.is_read = true;
     static constexpr Handler<ManifestReader> kHandlers[] = {
         {"version", &ManifestReader::version},
         {"name", &ManifestReader::name},
         {"release", &ManifestReader::release},
         {"output", &ManifestReader::output},
+        {"include", &ManifestReader::include},
         {"targets", &ManifestReader::targets},
         {"settings", &ManifestReader::settings},
+        {"defaults", &ManifestReader::defaults},
+        {"allow_absolute_paths", &ManifestReader::allow_absolute_paths},
         {"kernels", &ManifestReader::kernels},
-        {"include"},
-        {"defaults"},
-        {"allow_absolute_paths"},
     };
-    read_fields<ManifestReader>(*fields, kHandlers, *this, "a manifest", faults_);
-    if (!draft_.version.written) faults_.error(root.place(), "\"version\" is missing", "add `version: 1`");
-    if (!draft_.kernels.written) {
-      faults_.error(root.place(), "\"kernels\" is missing", "a manifest lists at least one kernel");
+    const Misspelled misspelled =
+        read_fields<ManifestReader>(*fields, kHandlers, *this, "a manifest", faults_);
+    if (!draft_.version.written && !misspelled.contains("version"))
+      faults_.error(root.place(), "\"version\" is missing", "add `version: 1`");
+    const bool has_kernels = draft_.kernels.written || draft_.include.written ||
+                             misspelled.contains("kernels") || misspelled.contains("include");
+    if (!has_kernels) {
+      faults_.error(root.place(), "\"kernels\" is missing",
+                    "a manifest lists at least one kernel or includes a manifest");
     }
-    report_name_twice();
     return std::move(draft_);
   }
 
@@ -140,7 +144,27 @@ class ManifestReader {
     return control ? "must be a path without control bytes" : "";
   }
 
+  void include(const Field& field) {
+    const size_t before = faults_.count();
+    std::vector<Text> paths;
+    const auto read = [&](const Field& from) {
+      if (std::optional<Text> path = read_path(from, faults_)) paths.push_back(std::move(*path));
+    };
+    if (field.value.is_scalar()) {
+      read(field);
+    } else if (const auto items = read_list(field, "[attention.yaml]", faults_)) {
+      for (const Field& item : *items) read(item);
+    }
+    draft_.include.set(faults_.count() == before ? std::optional(std::move(paths)) : std::nullopt);
+  }
+
   void targets(const Field& field) { draft_.targets.set(read_targets(field, faults_)); }
+  void defaults(const Field& field) { draft_.defaults.set(read_defaults(field, faults_)); }
+
+  void allow_absolute_paths(const Field& field) {
+    draft_.allow_absolute_paths = read_boolean(field, faults_).value_or(false);
+    draft_.allow_absolute_paths_place = field.place;
+  }
 
   void settings(const Field& field) {
     const std::optional<std::vector<Field>> fields = read_map(field, faults_);
@@ -161,19 +185,6 @@ class ManifestReader {
     draft_.kernels.set(std::move(kernels));
   }
 
-  void report_name_twice() {
-    if (!draft_.kernels) return;
-    std::unordered_map<std::string_view, YamlPlace> seen;
-    for (const KernelDraft& kernel : *draft_.kernels) {
-      if (!kernel.name) continue;
-      const auto [found, is_new] = seen.emplace(kernel.name->text, kernel.name->place);
-      if (is_new) continue;
-      faults_.error(kernel.name->place,
-                    util::format("two kernels are named {}; the first is at {}", in_quotes(kernel.name->text),
-                                 faults_.located(found->second).text()));
-    }
-  }
-
   Faults& faults_;
   ManifestDraft draft_;
 };
@@ -182,43 +193,6 @@ class ManifestReader {
 
 ManifestDraft read_manifest(const YamlNode& root, Faults& faults) {
   return ManifestReader(faults).read(root);
-}
-
-namespace {
-
-// The same for two ways to write one target: features may stand in any order.
-std::string identity_of(const target::Target& target) {
-  return util::format("{}{}:{}:{}", target.processor, target.suffix != 0 ? std::string(1, target.suffix) : "",
-                      static_cast<int>(target.sramecc), static_cast<int>(target.xnack));
-}
-
-}  // namespace
-
-std::optional<std::vector<TargetDraft>> read_targets(const Field& field, Faults& faults) {
-  const std::optional<std::vector<Field>> items = read_list(field, "[sm_90, gfx942]", faults);
-  if (!items) return std::nullopt;
-  const size_t before = faults.count();
-  std::vector<TargetDraft> out;
-  std::unordered_map<std::string, YamlPlace> seen;
-  for (const Field& item : *items) {
-    const std::optional<Text> text = read_text(item, faults);
-    if (!text) continue;
-    base::Result<target::Target> target = target::parse_target(text->text);
-    if (!target) {
-      faults.error(text->place, target.error().message, target.error().hint);
-      continue;
-    }
-    const auto [found, is_new] = seen.emplace(identity_of(*target), text->place);
-    if (!is_new) {
-      faults.error(text->place,
-                   util::format("the target {} is listed twice, first at line {}, column {}",
-                                in_quotes(text->text), found->second.line, found->second.column));
-      continue;
-    }
-    out.push_back({std::move(*target), text->place});
-  }
-  if (faults.count() != before) return std::nullopt;
-  return out;
 }
 
 }  // namespace kc::manifest

@@ -1,4 +1,4 @@
-// `specializations`: matrix, include, exclude, default.
+// `specializations`: matrix, include, exclude, table, default.
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,17 +16,16 @@ class SpecializationsReader {
 
   SpecializationsDraft read(const Field& field, const std::vector<Field>& fields) {
     static constexpr Handler<SpecializationsReader> kHandlers[] = {
-        {"matrix", &SpecializationsReader::matrix},
-        {"include", &SpecializationsReader::include},
-        {"exclude", &SpecializationsReader::exclude},
-        {"default", &SpecializationsReader::default_selection},
-        {"table"},
+        {"matrix", &SpecializationsReader::matrix},   {"include", &SpecializationsReader::include},
+        {"exclude", &SpecializationsReader::exclude}, {"default", &SpecializationsReader::default_selection},
+        {"table", &SpecializationsReader::table},
     };
     draft_.place = field.place;
     const size_t before = faults_.count();
     read_fields<SpecializationsReader>(fields, kHandlers, *this, "specializations", faults_);
-    if (!draft_.matrix.written && !draft_.include.written && faults_.count() == before) {
-      faults_.error(field.place, "\"specializations\" has neither \"matrix\" nor \"include\"");
+    const bool has_some = draft_.matrix.written || draft_.include.written || draft_.table.written;
+    if (!has_some && faults_.count() == before) {
+      faults_.error(field.place, "\"specializations\" has none of \"matrix\", \"include\" and \"table\"");
     } else if (!draft_.matrix.written && draft_.exclude) {
       faults_.error(draft_.exclude->front().place,
                     "\"exclude\" without \"matrix\": there is nothing to leave out");
@@ -45,7 +44,7 @@ class SpecializationsReader {
     }
     std::vector<Axis> axes;
     for (const Field& pair : pairs.value_or(std::vector<Field>())) {
-      const bool key = check_key(pair);
+      const bool key = check_key(pair, KeyRule::kSpecialization, faults_);
       std::vector<Text> values = axis_values(pair);
       if (key) axes.push_back({{std::string(pair.name), pair.place}, std::move(values)});
     }
@@ -74,6 +73,7 @@ class SpecializationsReader {
 
   void include(const Field& field) { draft_.include.set(selections(field)); }
   void exclude(const Field& field) { draft_.exclude.set(selections(field)); }
+  void table(const Field& field) { draft_.table.set(read_path(field, faults_)); }
   void default_selection(const Field& field) { draft_.default_selection.set(selection(field)); }
 
   std::optional<std::vector<Selection>> selections(const Field& field) {
@@ -90,26 +90,10 @@ class SpecializationsReader {
   }
 
   std::optional<Selection> selection(const Field& field) {
-    if (std::optional<std::vector<NamedText>> pairs = read_configuration(field, faults_)) {
-      bool good = true;
-      for (const NamedText& pair : *pairs) {
-        if (!pair.key.text.starts_with("option.")) continue;
-        report_varied_option(pair.key.place, pair.key.text);
-        good = false;
-      }
-      if (good) return Selection{field.value.place(), std::move(*pairs)};
-    }
-    return std::nullopt;
-  }
-
-  bool check_key(const Field& pair) {
-    if (!pair.name.starts_with("option.")) return check_configuration_key(pair, faults_);
-    report_varied_option(pair.place, pair.name);
-    return false;
-  }
-
-  void report_varied_option(YamlPlace place, std::string_view key) {
-    report_unsupported(place, util::format("an option that varies ({})", in_quotes(key)), faults_);
+    std::optional<std::vector<NamedText>> pairs =
+        read_configuration(field, KeyRule::kSpecialization, faults_);
+    if (!pairs) return std::nullopt;
+    return Selection{field.value.place(), std::move(*pairs)};
   }
 
   // An exclude whose keys and values are all in the matrix leaves something out: a matrix is a product.

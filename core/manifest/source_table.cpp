@@ -2,57 +2,42 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/files.h"
 #include "manifest/faults.h"
 #include "util/text.h"
 
 namespace kc::manifest {
 
-std::string normal_path(std::string_view path) {
-  std::vector<std::string> out;
-  for (std::string& part : util::split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part == ".." && !out.empty() && out.back() != "..") {
-      out.pop_back();
-    } else {
-      out.push_back(std::move(part));
-    }
-  }
-  return out.empty() ? "." : util::join(out, "/");
-}
-
-const SourceTable::Entry& SourceTable::add(const std::string& path, const base::Place& place) {
-  const auto [found, is_new] = by_path_.try_emplace(path);
+const SourceTable::Entry& SourceTable::add(const std::string& base, const std::string& path,
+                                           const base::Place& place) {
+  std::string key = base;
+  key += '\0';
+  key += path;
+  const auto [found, is_new] = by_path_.try_emplace(std::move(key));
   Entry& entry = found->second;
   if (!is_new) return entry;
-  entry.fault = fault_of(path);
+  std::string identifier = identifier_of(base, path);
+  entry.fault = fault_of(path, identifier);
   if (!entry.fault.empty()) return entry;
-  std::string identifier = normal_path(path);
   const auto [known, is_new_file] =
       by_identifier_.try_emplace(identifier, static_cast<uint32_t>(sources_.size()));
   entry.index = known->second;
   if (is_new_file) {
-    std::string opened = folder_ == "." ? identifier : base::join_path(folder_, identifier);
-    sources_.push_back({std::move(opened), std::move(identifier), place});
+    std::string opened = opened_path(folder_, identifier);
+    sources_.push_back({std::move(opened), std::move(identifier), place, std::nullopt});
   }
   return entry;
 }
 
-std::string SourceTable::fault_of(const std::string& path) const {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  if (std::any_of(path.begin(), path.end(), is_control)) {
-    return util::format("the source {} has control bytes in its name", in_quotes(path));
-  }
-  if (path.starts_with('/')) {
-    return util::format("the source {} is an absolute path, which this version of kc does not support",
-                        in_quotes(path));
-  }
+std::string SourceTable::fault_of(const std::string& path, const std::string& identifier) const {
+  std::string fault = path_fault("the source", path, allow_absolute_);
+  if (!fault.empty()) return fault;
   struct stat status {};
-  if (::stat(base::join_path(folder_, normal_path(path)).c_str(), &status) != 0) {
+  if (::stat(opened_path(folder_, identifier).c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       return util::format("the source {} does not exist", in_quotes(path));
     return base::fail_errno(base::ErrorKind::kInput, "look at the source", in_quotes(path), errno)
@@ -64,15 +49,23 @@ std::string SourceTable::fault_of(const std::string& path) const {
   return {};
 }
 
-std::string SourceTable::hint_for(const std::string& path) const {
-  if (path.starts_with('/')) return "write it relative to the manifest's folder";
-  const std::string full = base::join_path(folder_, normal_path(path));
+std::string SourceTable::hint_for(const std::string& base, const std::string& path) const {
+  if (path.starts_with('/') && !allow_absolute_) return "write it relative to the file that names it";
+  const std::string opened = opened_path(folder_, identifier_of(base, path));
   struct stat status {};
-  if (::stat(full.c_str(), &status) == 0) return {};
-  const std::string parent = base::parent_path(full);
-  const base::Result<std::vector<std::string>> names = base::list_directory(AT_FDCWD, parent);
-  if (!names) return util::format("there is no folder {}", in_quotes(parent));
-  return util::did_you_mean(base::file_name(full), *names);
+  if (::stat(opened.c_str(), &status) == 0) return {};
+  return hint_for_missing(opened);
+}
+
+base::Result<const SourceContent*> SourceTable::content(uint32_t index) {
+  Source& source = sources_[index];
+  if (!source.content) {
+    SourceContent content;
+    KC_ASSIGN(content.bytes, base::read_file(source.path, kMaxSourceBytes, &content.tuple));
+    content.digest = base::sha256(base::ByteView(content.bytes));
+    source.content = std::move(content);
+  }
+  return &*source.content;
 }
 
 }  // namespace kc::manifest

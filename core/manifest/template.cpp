@@ -1,5 +1,7 @@
 #include "manifest/template.h"
 
+#include <utility>
+
 #include "manifest/names.h"
 
 namespace kc::manifest {
@@ -29,6 +31,13 @@ std::optional<Template> Template::parse(const Text& text, std::string_view label
     out.keys_.emplace_back(key);
     rest.remove_prefix(close + 1);
   }
+}
+
+Template Template::literal(Text text) {
+  Template out;
+  out.literals_.push_back(text.text);
+  out.text_ = std::move(text);
+  return out;
 }
 
 }  // namespace kc::manifest

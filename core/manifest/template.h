@@ -16,6 +16,9 @@ class Template {
   /// configuration key are reported.
   static std::optional<Template> parse(const Text& text, std::string_view label, Faults& faults);
 
+  /// Text that stands for itself, whatever braces it holds.
+  static Template literal(Text text);
+
   const Text& text() const { return text_; }
   /// The keys between braces, each as often as written.
   const std::vector<std::string>& keys() const { return keys_; }

@@ -13,6 +13,8 @@ std::string_view state_name(build::UnitState state) {
       return "compiled";
     case build::UnitState::kFailed:
       return "failed";
+    case build::UnitState::kSkipped:
+      return "skipped";
     case build::UnitState::kNotTried:
       return "not_tried";
     case build::UnitState::kPending:
@@ -52,6 +54,23 @@ Json pairs_json(const manifest::Pairs& pairs) {
   return out;
 }
 
+Json number_or_null(const std::optional<double>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+// What is new against the last build, of a unit that was compiled.
+Json changes_json(const build::UnitResult& result) {
+  Json out = Json::array();
+  if (result.state != build::UnitState::kCompiled || !result.last) return out;
+  for (const artifact::Change& change :
+       artifact::changes(*result.last, artifact::numbers_of(result.facts, result.code_bytes))) {
+    out.push_back({{"metric", artifact::metric_name(change.metric)},
+                   {"before", change.before},
+                   {"after", change.after}});
+  }
+  return out;
+}
+
 }  // namespace
 
 Json facts_json(const artifact::KernelFacts& facts) {
@@ -73,6 +92,7 @@ Json facts_json(const artifact::KernelFacts& facts) {
 
 void JsonLines::unit(const manifest::Plan& plan, const manifest::Unit& unit,
                      const build::UnitResult& result) {
+  if (kind_ == Kind::kPlanSummary) return rest_.unit(plan, unit, result);
   Json out{{"event", "unit"},
            {"unit", unit.name},
            {"kernel", plan.kernels[unit.kernel].name},
@@ -86,6 +106,7 @@ void JsonLines::unit(const manifest::Plan& plan, const manifest::Unit& unit,
   out["request_key"] = nullptr;  // units with one key have none
   out["key"] = result.key.hex();
   out["state"] = state_name(result.state);
+  if (kind_ == Kind::kPlan) out["expected_seconds"] = number_or_null(result.expected_seconds);
   if (kind_ == Kind::kBuild) {
     const bool has_code =
         result.state == build::UnitState::kHit || result.state == build::UnitState::kCompiled;
@@ -93,29 +114,54 @@ void JsonLines::unit(const manifest::Plan& plan, const manifest::Unit& unit,
     out["peak_bytes"] = result.peak_bytes;
     out["code_bytes"] = result.code_bytes;
     out["facts"] = has_code ? facts_json(result.facts) : Json::object();
+    out["changes"] = changes_json(result);
     out["diagnostics"] = diagnostics_json(result.diagnostics);
-    if (result.state == build::UnitState::kFailed) out["error"] = result.error.text();
   }
+  // A plan does not read the answers that it finds in the store.
+  const bool has_error = result.state == build::UnitState::kFailed ||
+                         (result.state == build::UnitState::kSkipped && kind_ == Kind::kBuild);
+  if (has_error) out["error"] = result.error.text();
   sink_(out);
   rest_.unit(plan, unit, result);
 }
 
+void JsonLines::plan_summary(const build::Summary& summary) {
+  if (kind_ == Kind::kPlanSummary) {
+    for (const build::KernelSummary& kernel : summary.kernels) {
+      sink_({{"event", "kernel"},
+             {"kernel", kernel.name},
+             {"units", kernel.units},
+             {"hits", kernel.hits},
+             {"misses", kernel.misses()},
+             {"skipped", kernel.skipped},
+             {"failed", kernel.failed},
+             {"targets", kernel.targets},
+             {"expected_seconds", number_or_null(kernel.expected_seconds)}});
+    }
+  }
+  sink_({{"event", "summary"},
+         {"units", summary.units},
+         {"hits", summary.hits},
+         {"misses", summary.units - summary.hits - summary.skipped - summary.failed},
+         {"skipped", summary.skipped},
+         {"failed", summary.failed},
+         {"expected_seconds", number_or_null(summary.expected_seconds)}});
+}
+
 void JsonLines::summary(const build::Summary& summary) {
-  if (kind_ == Kind::kPlan) {
-    sink_({{"event", "summary"},
-           {"units", summary.units},
-           {"hits", summary.hits},
-           {"misses", summary.units - summary.hits}});
+  if (kind_ != Kind::kBuild) {
+    plan_summary(summary);
   } else {
     sink_({{"event", "summary"},
            {"units", summary.units},
            {"hits", summary.hits},
            {"compiled", summary.compiled},
            {"failed", summary.failed},
-           {"skipped", 0},
+           {"skipped", summary.skipped},
            {"not_tried", summary.not_tried},
            {"warnings", summary.warnings},
            {"seconds", summary.seconds},
+           {"pack_seconds", summary.pack_seconds},
            {"output", summary.output.empty() ? Json(nullptr) : Json(summary.output)},
            {"output_state", state_name(summary.output_state)}});
   }

@@ -18,7 +18,7 @@ util::Json facts_json(const artifact::KernelFacts& facts);
 /// outlive it.
 class JsonLines final : public build::Listener {
  public:
-  enum class Kind : uint8_t { kBuild, kPlan };
+  enum class Kind : uint8_t { kBuild, kPlan, kPlanSummary };  // kPlanSummary: a line a kernel, not a unit
   JsonLines(Kind kind, JsonSink sink, build::Listener& rest)
       : kind_(kind), sink_(std::move(sink)), rest_(rest) {}
 
@@ -34,6 +34,8 @@ class JsonLines final : public build::Listener {
   void summary(const build::Summary& summary) override;
 
  private:
+  void plan_summary(const build::Summary& summary);
+
   Kind kind_;
   JsonSink sink_;
   build::Listener& rest_;

@@ -75,7 +75,7 @@ class LocalStore final : public Store {
   }
 
   bool put(const Entry& entry) override;
-  bool contains(const Digest& key) override;
+  Held holds(const Digest& key) override;
   void touch(const std::vector<Digest>& keys) override;
   KeyLocks* locks() override { return locks_.get(); }
   void remember_failure(const Digest& key, ByteView what) override;
@@ -262,12 +262,15 @@ bool LocalStore::link_entry(NewFile& file, int shard, const Digest& key) {
   return survived(entry_path(key) + ": something that is not an entry is in its place");
 }
 
-bool LocalStore::contains(const Digest& key) {
-  if (!reads()) return false;
+Held LocalStore::holds(const Digest& key) {
+  if (!reads()) return Held::kNothing;
   const auto shard = layout_->open_shard(shard_of(key), false);
-  if (!shard || !*shard) return false;
+  if (!shard || !*shard) return Held::kNothing;
   const auto file = open_stored(*layout_, shard->get(), entry_name(key));
-  return file && *file && read_entry_header((*file)->fd.get(), key, (*file)->size()).has_value();
+  if (!file || !*file) return Held::kNothing;
+  const auto header = read_entry_header((*file)->fd.get(), key, (*file)->size());
+  if (!header) return Held::kNothing;
+  return header->entry.unsupported ? Held::kUnsupported : Held::kCode;
 }
 
 void LocalStore::touch(const std::vector<Digest>& keys) {

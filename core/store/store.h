@@ -65,6 +65,13 @@ struct Counters {
   std::atomic<uint64_t> declined{0};     // newer version in place, or larger than 80 % of the limit
 };
 
+/// What the store has of a key, as far as an entry's header tells.
+enum class Held : uint8_t {
+  kNothing,
+  kCode,
+  kUnsupported,  // the compiler's answer "not for this target"
+};
+
 class KeyLocks;
 
 class Store {
@@ -78,9 +85,10 @@ class Store {
   /// True when the entry is in the store afterwards. An entry of the same key that is there already is as
   /// good as this one and stays, except with kRefresh.
   virtual bool put(const Entry& entry) = 0;
-  /// Whether get() would look at a payload: header, key and sizes are checked, nothing else is read, moved or
-  /// counted.
-  virtual bool contains(const base::Digest& key) = 0;
+  /// Whether get() would look at a payload, and of what kind: header, key and sizes are checked, nothing else
+  /// is read, moved or counted.
+  virtual Held holds(const base::Digest& key) = 0;
+  bool contains(const base::Digest& key) { return holds(key) != Held::kNothing; }
   /// Marks the keys of an unchanged build as used, for those not touched within a day.
   virtual void touch(const std::vector<base::Digest>& keys) = 0;
 

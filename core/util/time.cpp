@@ -37,7 +37,7 @@ std::optional<Nanoseconds> parse_duration(std::string_view text) {
 }
 
 std::string duration_text(double seconds) {
-  if (!(seconds >= 0)) seconds = 0;  // NaN too
+  if (!(seconds > 0)) seconds = 0;  // NaN and -0.0 too
   // Beyond what a 64-bit count of seconds holds nothing is meant; the cast below must stay defined.
   constexpr double kMost = 1e15;
   if (seconds > kMost) seconds = kMost;

@@ -20,6 +20,7 @@ BUILD = pathlib.Path(os.environ["KC_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KC = BUILD / "bin" / "kc"
 FAKE = BUILD / "bin" / "fake_tileiras"
+MAKE_BUNDLE = BUILD / "bin" / "make_bundle"
 DEMO = SOURCE / "manifests" / "demo" / "kernels.yaml"
 
 TILE_IR_HEADER = b"\x7fTileIR\x00" + bytes([13, 3, 0, 0])
@@ -132,6 +133,13 @@ class KcTest(unittest.TestCase):
             self.write(f"{prefix}k{i:03}.tilebc", tile(f"@entry=kernel n={i} " + directives.format(i=i)))
             lines.append(f"  - {{ name: k{i:03}, sources: k{i:03}.tilebc, entry: kernel }}")
         return self.write(f"{prefix}kernels.yaml", "\n".join(lines) + "\n")
+
+    def make_bundle(self, name, *records, **about):
+        """A bundle of made-up records (tests/support/make_bundle.cpp says what they may have). Returns its path."""
+        lines = [json.dumps({"bundle": "made"} | about), *map(json.dumps, records)]
+        path = self.work / name
+        subprocess.run([MAKE_BUNDLE, path], input="\n".join(lines), text=True, check=True)
+        return path
 
     def with_fake(self, **changes):
         """An environment whose tileiras is the stand-in, installed when it is not there yet."""

@@ -182,6 +182,12 @@ class Usage(KcTest):
                 self.assertNotEqual(done.err, "")
         self.assertIn('did you mean "build"', self.kc("biuld", expect=2).err)
         self.assertIn('did you mean "--jobs"', self.kc("build", "--jbos", "2", expect=2).err)
+        for arguments, text in ((["frobnicate"], 'kc has no command "frobnicate"'),
+                                (["-C", ".", "store", "frob"], 'kc store has no command "frob"'),
+                                (["store"], "A subcommand is required"), (["--format=xml", "plan"], "--format: xml"),
+                                (["plan", "--color=pink"], "--color: pink"), (["-C"], "-C: ")):
+            with self.subTest(arguments):
+                self.assertIn("kc: error: " + text, self.kc(*arguments, expect=2).err)
         for command in ([], ["build"], ["plan"], ["show"], ["verify"], ["extract"], ["gc"], ["store"], ["store", "stats"]):
             with self.subTest(command):
                 done = self.kc(*command, "--help")

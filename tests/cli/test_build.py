@@ -111,6 +111,16 @@ class Build(KcTest):
         events = self.kc_json("build", "m:N=2", env=self.with_fake())
         self.assertEqual([e["unit"] for e in events[:-1]], ["m:N=2@sm_80", "m:N=2@sm_90"])
 
+    def test_a_unit_after_a_target_is_a_unit(self):
+        self.make_units(3, targets="[sm_80, sm_90]")
+        env = self.with_fake()
+        for command in ("build", "plan"):
+            events = self.kc_json(command, "--target", "sm_90", "k001", "k002", env=env)
+            self.assertEqual([e["unit"] for e in events[:-1]], ["k001@sm_90", "k002@sm_90"])
+        several = self.kc_json("plan", "--target", "sm_90", "k001", "--target=sm_80", env=env)
+        self.assertEqual([e["unit"] for e in several[:-1]], ["k001@sm_80", "k001@sm_90"])
+        self.assertEqual(len(self.kc_json("plan", "k001", "--target", "sm_90,sm_80", env=env)), 3)
+
     def test_a_filter_that_matches_nothing_names_the_nearest(self):
         self.make_units(3)
         done = self.kc("build", "k01", env=self.with_fake(), expect=2)
@@ -138,6 +148,18 @@ class Build(KcTest):
         self.assertEqual([e["state"] for e in events[:-1]], ["miss", "hit", "miss"])
         self.assertEqual(events[0]["sources"], ["k000.tilebc"])
         self.assertIsNone(events[0]["request_key"])
+
+    def test_the_output_is_never_an_input(self):
+        manifest = self.make_units(1)
+        env = self.with_fake()
+        self.write("note.txt", "no bundle, and no input")
+        for name in ("kernels.yaml", "k000.tilebc"):
+            before = (self.work / name).read_bytes()
+            done = self.kc("build", "-o", name, env=env, expect=2)
+            self.assertIn(f"{name}: is an input of this build, so it is not replaced", done.err)
+            self.assertEqual((self.work / name).read_bytes(), before)
+        self.assertEqual(self.summary("build", "-o", "note.txt", env=env)["output_state"], "written")
+        self.assertTrue(manifest.exists())
 
     def test_require_cached_lists_all_that_is_missing_and_compiles_nothing(self):
         self.make_units(3)
@@ -222,7 +244,7 @@ class Build(KcTest):
         self.assertEqual(
             list(unit),
             ["event", "unit", "kernel", "target", "config", "request_key", "key", "state", "seconds", "peak_bytes",
-             "code_bytes", "facts", "diagnostics"],
+             "code_bytes", "facts", "changes", "diagnostics"],
         )
         self.assertGreater(unit["code_bytes"], 0)
         self.assertEqual(summary["output_state"], "written")

@@ -45,6 +45,16 @@ class Real(KcTest):
             )
         self.assertGreaterEqual(len(checked), 6)
 
+    def test_line_tables_and_debug_code_are_built_for_every_generation(self):
+        self.write("softmax.tilebc", (DEMO.parent / "bytecode" / "softmax_f32_1024.tilebc").read_bytes())
+        self.write("kernels.yaml", """version: 1
+targets: [sm_80, sm_90, sm_100, sm_120]
+kernels:
+  - { name: lines, sources: softmax.tilebc, entry: softmax, options: { lineinfo: true } }
+  - { name: debug, sources: softmax.tilebc, entry: softmax, options: { opt: 0, debug: true } }
+""")
+        self.assertEqual(self.summary("build")["compiled"], 8)
+
     def test_a_foreign_toolkit_and_a_foreign_ptxas_change_nothing(self):
         self.kc("build", "-f", DEMO, "-o", "plain.kcb", "vec_add")
         foreign = self.root / "foreign"

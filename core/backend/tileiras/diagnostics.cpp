@@ -204,6 +204,23 @@ Explanation explain_bytecode(const Failure& failure) {
   return out;
 }
 
+// Ends what tileiras prints about a failed compilation; no cause of its own.
+constexpr std::string_view kLastLine = "failed to compile Tile IR program";
+
+// Whether all that it complains of is the architecture: `Incompatibility with architecture 'sm_80':
+// unsupported type 'f8E4M3FN'`, once for each place.
+bool is_incompatible(const Failure& failure) {
+  constexpr std::string_view kIncompatible = "Incompatibility with architecture '";
+  const auto is_consequence = [](const Diagnostic& diagnostic) {
+    return diagnostic.severity != Severity::kError || diagnostic.message.starts_with(kLastLine);
+  };
+  const auto is_fitting = [&](const Diagnostic& diagnostic) {
+    return is_consequence(diagnostic) || diagnostic.message.starts_with(kIncompatible);
+  };
+  return std::ranges::all_of(failure.diagnostics, is_fitting) &&
+         !std::ranges::all_of(failure.diagnostics, is_consequence);
+}
+
 Explanation explain_compilation(const Failure& failure) {
   if (!failure.has_libnvvm) {
     return {Status::kEnvironment,
@@ -223,10 +240,12 @@ Explanation explain_compilation(const Failure& failure) {
         util::format("tileiras, ptxas and libnvvm must be of one release: install all three at {}", release)};
   }
   Explanation out{Status::kFailed, lead(failure, "tileiras failed to compile the program (exit 5)"), {}};
-  if (says(failure, "Incompatibility with architecture")) {
-    out.hint = util::format("leave {} out of this kernel's targets", failure.request->target.text);
+  if (is_incompatible(failure)) {
+    out.status = Status::kUnsupported;
+    out.message = "this kernel is not for this target: " + out.message;
+    out.hint = util::format("leave {} out of its targets", failure.request->target.text);
   } else if (std::ranges::count(failure.diagnostics, Severity::kError, &Diagnostic::severity) <= 1 &&
-             says(failure, "failed to compile Tile IR program")) {
+             says(failure, kLastLine)) {
     // It says this and no more when it cannot use what it needs.
     out.hint = util::format("tileiras gives no cause; a libnvvm of another release than {} looks like this",
                             release);

@@ -13,6 +13,9 @@
 //   @sleep=MS             wait
 //   @hang                 wait for ever, deaf to SIGTERM
 //   @signal=N             end by that signal
+//   @incompatible=ARCH    answer exit 5, as the real one does to 8-bit floats on sm_80, when ARCH is asked
+//                         for; may be given several times. An ARCH that it does not know at all (sm_75) is
+//                         exit 1, whatever the source says.
 //   @exit=N               end with that code; no output is written
 //   @entry=NAME           an entry of the output, may be given several times; default: those of the bytecode,
 //   else
@@ -23,6 +26,8 @@
 //   @suffix=none|a|f      the default's suffix instead
 //   @registers=N @local=N @shared=N   facts of every entry
 //   @size=N               bytes of code an entry
+//   @code                 on a line of its own: what follows it is the code of each entry, as it stands, and
+//                         no directive
 //   @output=none|empty|garbage|truncated   what is written instead of a whole cubin
 #include <signal.h>
 #include <sys/resource.h>
@@ -54,6 +59,7 @@ namespace kc::test {
 namespace {
 
 constexpr size_t kHeaderSize = 12;
+constexpr std::string_view kCodeMark = "\n@code\n";
 constexpr std::string_view kVersionText =
     "tileiras: NVIDIA (R) Cuda Tile IR optimizing assembler\n"
     "Copyright (c) 2005-2026 NVIDIA Corporation\n"
@@ -158,8 +164,19 @@ void print_environment() {
   for (const std::string& line : lines) std::fprintf(stderr, "env %s\n", line.c_str());
 }
 
+// As 13.4 prints it without debug information.
+void refuse_architecture(const Command& command, const Directives& directives) {
+  for (const std::string& architecture : directives.all("incompatible")) {
+    if (architecture != command.gpu) continue;
+    quit(5, util::format(
+                "loc(\"fake.py\":7:11): error: Incompatibility with architecture '{}': unsupported type "
+                "'f8E4M3FN'\nerror: failed to compile Tile IR program\n",
+                command.gpu));
+  }
+}
+
 // What a test asks for before anything is written. Does not come back when it ends the program.
-void act(const Directives& directives) {
+void act(const Command& command, const Directives& directives) {
   if (directives.has("env")) print_environment();
   std::fputs(directives.find("stdout").value_or("").c_str(), stdout);
   std::fputs(directives.find("stderr").value_or("").c_str(), stderr);
@@ -186,14 +203,23 @@ void act(const Directives& directives) {
     signal(static_cast<int>(*number), SIG_DFL);  // a sanitizer's handler would turn it into an exit
     raise(static_cast<int>(*number));
   }
+  refuse_architecture(command, directives);
   if (const auto code = directives.number("exit")) std::_Exit(static_cast<int>(*code));
 }
 
 std::vector<std::string> entries(const Directives& directives, base::ByteView source) {
   std::vector<std::string> out = directives.all("entry");
-  if (out.empty()) out = backend::entries_of("tileiras", source).value_or(std::vector<std::string>{});
+  if (out.empty()) out = backend::entries_of("tileiras", "", source).value_or(std::vector<std::string>{});
   if (out.empty()) out = {"kernel"};
   return out;
+}
+
+// What a source brings as its code: the bytes behind the first line that is `@code`.
+std::optional<base::Bytes> own_code(base::ByteView source) {
+  const size_t at = base::as_text(source).find(kCodeMark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const base::ByteView code = source.subspan(at + kCodeMark.size());
+  return base::Bytes(code.begin(), code.end());
 }
 
 base::Bytes code_for(const base::Digest& seed, size_t size) {
@@ -227,6 +253,7 @@ Cubin compile(const Command& command, const Directives& directives, base::ByteVi
   out.sm = claimed ? claimed->sm : asked->sm;
   out.tool_options = "-O " + command.opt;
   out.kernels.clear();
+  const std::optional<base::Bytes> code = own_code(source);
   for (const std::string& name : entries(directives, source)) {
     CubinKernel kernel;
     kernel.symbol = name;
@@ -236,7 +263,7 @@ Cubin compile(const Command& command, const Directives& directives, base::ByteVi
     kernel.parameters = {{0, 8}, {8, 4}, {12, 4}};
     kernel.parameter_bytes = 16;
     kernel.required_block = {128, 1, 1};
-    kernel.text = code_for(seed, directives.number("size").value_or(512));
+    kernel.text = code ? *code : code_for(seed, directives.number("size").value_or(512));
     out.kernels.push_back(std::move(kernel));
   }
   return out;
@@ -277,8 +304,9 @@ int run(const std::vector<std::string>& arguments) {
   }
   const Command command = parse(arguments);
   const base::Bytes source = read_source(command.input);
-  const Directives directives(base::as_text(base::ByteView(source).subspan(kHeaderSize)));
-  act(directives);
+  const std::string_view text = base::as_text(base::ByteView(source).subspan(kHeaderSize));
+  const Directives directives(text.substr(0, text.find(kCodeMark)));
+  act(command, directives);
   write_output(command, directives, write_cubin(compile(command, directives, source, self, variant)));
   return 0;
 }

@@ -139,6 +139,8 @@ TEST_CASE("the architecture comes from the tool's arguments and from the header 
   CHECK(facts_of(cubin).found_target == "sm_90");
   cubin.architecture.clear();  // no note at all
   CHECK(facts_of(cubin).found_target == "sm_90");
+  cubin.sm = 0;
+  CHECK(contains(why_not(write_cubin(cubin)), "its header names SM 0"));
 }
 
 TEST_CASE("an architecture that contradicts the header is refused") {

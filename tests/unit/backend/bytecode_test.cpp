@@ -112,7 +112,7 @@ TEST_CASE("a version that is not known is left to the compiler") {
 TEST_CASE("entries are named in the order of the file and device functions are not among them") {
   const Bytes bytes =
       file({"helper", "first", "second"}, {{.name = 1}, {.name = 0, .flags = 0}, {.name = 2}});
-  const auto entries = entries_of("tileiras", bytes);
+  const auto entries = entries_of("tileiras", "k.tilebc", bytes);
   REQUIRE(entries);
   CHECK(*entries == std::vector<std::string>{"first", "second"});
 }
@@ -120,7 +120,7 @@ TEST_CASE("entries are named in the order of the file and device functions are n
 TEST_CASE("hints before a function's body are read over") {
   const Bytes old_form = file({"sm_90", "occupancy", "a", "k", "l"},
                               {{.name = 3, .flags = 6, .attributes = kHints}, {.name = 4}});
-  const auto entries = entries_of("tileiras", old_form);
+  const auto entries = entries_of("tileiras", "k.tilebc", old_form);
   REQUIRE(entries);
   CHECK(*entries == std::vector<std::string>{"k", "l"});
 
@@ -130,20 +130,22 @@ TEST_CASE("hints before a function's body are read over") {
   const Bytes new_form =
       file({"sm_90", "occupancy", "a", "k", "l"},
            {{.name = 3, .attributes = both}, {.name = 4, .flags = 0, .attributes = {6, 0}}}, 5);
-  const auto newer = entries_of("tileiras", new_form);
+  const auto newer = entries_of("tileiras", "k.tilebc", new_form);
   REQUIRE(newer);
   CHECK(*newer == std::vector<std::string>{"k"});
 }
 
 TEST_CASE("names that cannot be read are an error and not a guess") {
-  CHECK_FALSE(entries_of("tileiras", header()));
-  CHECK_FALSE(entries_of("tileiras", header(13, 9)));
+  CHECK_FALSE(entries_of("tileiras", "k.tilebc", header()));
+  CHECK_FALSE(entries_of("tileiras", "k.tilebc", header(13, 9)));
   // An attribute of a kind whose length is not known.
-  CHECK_FALSE(entries_of("tileiras", file({"k"}, {{.name = 0, .flags = 6, .attributes = {7, 1, 2}}})));
+  CHECK_FALSE(
+      entries_of("tileiras", "k.tilebc", file({"k"}, {{.name = 0, .flags = 6, .attributes = {7, 1, 2}}})));
   // A name index outside the string table.
-  CHECK_FALSE(entries_of("tileiras", file({"k"}, {{.name = 1}})));
+  CHECK_FALSE(entries_of("tileiras", "k.tilebc", file({"k"}, {{.name = 1}})));
   // Attributes nested without end.
-  CHECK_FALSE(entries_of("tileiras", file({"k"}, {{.name = 0, .flags = 6, .attributes = Bytes(60, 6)}})));
+  CHECK_FALSE(
+      entries_of("tileiras", "k.tilebc", file({"k"}, {{.name = 0, .flags = 6, .attributes = Bytes(60, 6)}})));
 }
 
 TEST_CASE("damaged bytecode never makes the reader of names fail otherwise than by an error") {
@@ -151,13 +153,13 @@ TEST_CASE("damaged bytecode never makes the reader of names fail otherwise than 
                            {{.name = 3, .flags = 6, .attributes = kHints}, {.name = 4}});
   for (size_t length = 0; length < whole.size(); ++length) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    CHECK_FALSE(entries_of("tileiras", cut));
+    CHECK_FALSE(entries_of("tileiras", "k.tilebc", cut));
   }
   for (size_t at = 0; at < whole.size(); ++at) {
     for (int value = 0; value < 256; ++value) {
       Bytes changed = whole;
       changed[at] = static_cast<uint8_t>(value);
-      const auto entries = entries_of("tileiras", changed);
+      const auto entries = entries_of("tileiras", "k.tilebc", changed);
       if (entries) CHECK(entries->size() <= 2);
     }
   }
@@ -185,7 +187,7 @@ TEST_CASE("names are bounded in length and number before they are copied") {
     number(out, text.size());
     out.raw(text.bytes());
     out.u8(0);
-    return entries_of("tileiras", out.bytes());
+    return entries_of("tileiras", "k.tilebc", out.bytes());
   };
   CHECK(many(4096, 10).value().size() == 4096);
   CHECK(many(1, 16 << 10).value().front().size() == 16 << 10);
@@ -200,7 +202,7 @@ TEST_CASE("the names of a kernel that cuTile wrote are read") {
       kc::base::read_file(KC_SOURCE_DIR "/manifests/demo/bytecode/row_sum_f32.tilebc", 1 << 20);
   REQUIRE(bytes);
   CHECK(check_source("tileiras", "row_sum_f32.tilebc", *bytes));
-  const auto entries = entries_of("tileiras", *bytes);
+  const auto entries = entries_of("tileiras", "k.tilebc", *bytes);
   REQUIRE(entries);
   CHECK(*entries == std::vector<std::string>{"row_sum_512", "row_sum_2048"});
 }

@@ -185,12 +185,50 @@ TEST_CASE("exit 5 names a foreign or broken ptxas or a missing libnvvm as the ca
   CHECK(explain(found).status == Status::kEnvironment);
   found.has_libnvvm = false;
   CHECK(contains(explain(found).message, "no libnvvm"));
+}
 
-  const Failure type = failure(
-      5, "loc(\"a.py\":1:2): error: Incompatibility with architecture 'sm_90': f8\n" + printed, request);
-  CHECK(explain(type).status == Status::kFailed);
-  CHECK(contains(explain(type).message, "Incompatibility"));
-  CHECK(contains(explain(type).hint, "leave sm_90 out"));
+TEST_CASE("a kernel whose only fault is the architecture is unsupported") {
+  const CompileRequest request = request_for("sm_80");
+  const std::string last = "error: failed to compile Tile IR program\n";
+  // As tileiras 13.4 answers, with and without debug information.
+  const std::string plain =
+      "loc(\"a.py\":11:9): error: Incompatibility with architecture 'sm_80': unsupported type 'f8E4M3FN'\n";
+  const std::string debug =
+      "#cuda_tile.di_loc<loc(\"kernels/matmul.py\":7:11) in #cuda_tile.di_subprogram<file = <\"matmul.py\" "
+      "in "
+      "\"kernels\">, line = 6, name = \"matmul\", linkageName = \"matmul\", compileUnit = <file = "
+      "<\"matmul.py\" in \"kernels\">>, scopeLine = 6>>: error: Incompatibility with architecture 'sm_80': "
+      "unsupported type 'f8E4M3FN'\n";
+  for (const std::string& printed : {plain + last, debug + last, plain + debug + last, plain,
+                                     "warning: slow\n" + plain + "note: here\n" + last}) {
+    CAPTURE(printed);
+    const auto why = explain(failure(5, printed, request));
+    CHECK(why.status == Status::kUnsupported);
+    CHECK(why.message ==
+          "this kernel is not for this target: Incompatibility with architecture 'sm_80': unsupported type "
+          "'f8E4M3FN'");
+    CHECK(contains(why.hint, "leave sm_80 out"));
+  }
+}
+
+TEST_CASE("an architecture that is not the only fault is no excuse") {
+  const CompileRequest request = request_for("sm_80");
+  const std::string last = "error: failed to compile Tile IR program\n";
+  const std::string type = "error: Incompatibility with architecture 'sm_80': unsupported type 'f8E4M3FN'\n";
+  for (const std::string& printed :
+       {"error: bad tile\n" + type + last, type + "error: bad tile\n" + last,
+        type + "ptxas fatal   : Out of memory\n" + last, "error:\n" + type, last, std::string(),
+        "error: in 'Incompatibility with architecture' something else\n" + last}) {
+    CAPTURE(printed);
+    const auto why = explain(failure(5, printed, request));
+    CHECK(why.status == Status::kFailed);
+    CHECK_FALSE(contains(why.hint, "leave sm_80 out"));
+  }
+  // Exit codes other than 5 mean something else.
+  CHECK(explain(failure(3, type, request)).status == Status::kFailed);
+  Failure foreign = failure(5, type + last, request);
+  foreign.ptxas_version = "13.0.88";
+  CHECK(explain(foreign).status == Status::kEnvironment);
 }
 
 TEST_CASE("a folder that cannot be written is the environment's fault whatever the exit code") {

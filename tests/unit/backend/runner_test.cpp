@@ -203,6 +203,23 @@ TEST_CASE("an unknown GPU is unsupported and its list is that of the compiler") 
   CHECK(fake.compile("", "sm_75").status == Status::kUnsupported);
 }
 
+TEST_CASE("a kernel that its target cannot run is unsupported there and compiled elsewhere") {
+  Fixture fake;
+  const char* directives = "@incompatible=sm_80 @incompatible=sm_89";
+  for (const char* target : {"sm_80", "sm_89"}) {
+    const CompileOutcome out = fake.compile(directives, target);
+    CHECK(out.status == Status::kUnsupported);
+    CHECK(out.is_own_answer);
+    CHECK(contains(out.message, "not for this target"));
+    CHECK(contains(out.message, "unsupported type 'f8E4M3FN'"));
+    CHECK(out.artifact.diagnostics.size() == 2);
+    CHECK(out.artifact.code.empty());
+  }
+  CHECK(fake.compile(directives, "sm_90").status == Status::kCompiled);
+  CHECK(fake.compile("@stderr=error:%20bad%20tile%0A @incompatible=sm_80", "sm_80").status ==
+        Status::kFailed);
+}
+
 TEST_CASE("a bytecode version that the compiler does not read is explained") {
   Fixture fake;
   CompileRequest request = fake.request("");

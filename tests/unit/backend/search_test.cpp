@@ -294,6 +294,18 @@ TEST_CASE("the backends known by name say what they take and which of them is th
   REQUIRE(loom);
   CHECK_FALSE(loom->available);
   CHECK(loom->takes_configuration);
+  CHECK(loom->takes_libraries);
+  CHECK_FALSE(loom->opens_files);
+  const auto* cutile = kc::backend::find_description("cutile");
+  REQUIRE(cutile);
+  CHECK_FALSE(cutile->available);
+  CHECK(cutile->opens_files);
+  CHECK(cutile->takes_parameters);
+  CHECK_FALSE(cutile->takes_libraries);
+  CHECK(cutile->options.size() == tileiras->options.size());  // the second step is tileiras
+  CHECK_FALSE(tileiras->takes_libraries);
+  CHECK_FALSE(tileiras->opens_files);
+  CHECK_FALSE(tileiras->takes_parameters);
   CHECK(kc::backend::find_description("nvrtc") == nullptr);
   const auto nothing = find_compiler("loom", {}, {});
   REQUIRE_FALSE(nothing);

@@ -31,6 +31,12 @@ TEST_CASE("a frame gives back what was compressed at each level") {
   }
 }
 
+TEST_CASE("a frame takes no more memory than it has bytes") {
+  const auto frame = compress(Bytes(1U << 20), 3);
+  REQUIRE(frame);
+  CHECK(frame->capacity() == frame->size());
+}
+
 TEST_CASE("nothing compresses to a frame of nothing") {
   const Bytes frame = frame_of({});
   CHECK(decompress(frame, 0) == Bytes{});
@@ -45,6 +51,17 @@ TEST_CASE("another size than the recorded one is refused before memory is taken"
     REQUIRE_FALSE(result.has_value());
     CHECK(result.error().kind == ErrorKind::kFailed);
   }
+}
+
+TEST_CASE("a frame that claims more than its bytes can hold is refused before memory is taken") {
+  const Bytes zeros(16U << 20);  // as small as a frame of its size can be
+  CHECK(decompress(frame_of(zeros), zeros.size()) == zeros);
+  // A header that claims 1 TiB, and one raw block of one byte behind it.
+  const Bytes claims = {0x28, 0xB5, 0x2F, 0xFD, 0xE0, 0, 0, 0, 0, 0, 1, 0, 0, 9, 0, 0, 'x'};
+  const auto result = decompress(claims, size_t{1} << 40);
+  REQUIRE_FALSE(result.has_value());
+  CHECK(result.error().kind == ErrorKind::kFailed);
+  CHECK(result.error().message == "compressed data claims more bytes than it can hold");
 }
 
 TEST_CASE("a truncation to any length is refused") {

@@ -43,7 +43,7 @@ kc::artifact::Artifact artifact_of(const std::string& symbol, Bytes code) {
 class Bench {
  public:
   explicit Bench(const std::vector<std::string>& kernels, const std::vector<std::string>& keys = {})
-      : work{options, heard, signals, nullptr, nullptr, {}, {}, {}, {}, {}, {}, {}} {
+      : work{options, heard, signals, nullptr, {}, {}, {}, {}, {}, {}, {}, {}} {
     work.prepared.plan.name = "bench";
     for (size_t i = 0; i < kernels.size(); ++i) {
       kc::manifest::Kernel kernel;
@@ -57,6 +57,8 @@ class Bench {
       unit.target = *kc::target::parse_target("sm_90");
       unit.entry = "entry";
       unit.is_default = true;
+      unit.limits = static_cast<uint32_t>(i);
+      work.prepared.plan.limits.emplace_back();
       work.prepared.plan.units.push_back(unit);
       build::ChosenUnit chosen;
       chosen.unit = static_cast<uint32_t>(i);
@@ -99,27 +101,27 @@ build::UnitResult result_of(uint32_t registers, uint32_t local, std::optional<ui
 }  // namespace
 
 TEST_CASE("facts at their limits keep them and facts above are all named") {
-  kc::manifest::Kernel kernel;
-  kernel.place = {"kernels.yaml", 7, 5};
-  CHECK_FALSE(build::exceeded_limits(kernel, result_of(255, 1 << 20, 99, 1 << 20, 1 << 30)));
-  kernel.limits.registers = 96;
-  kernel.limits.local_memory = 0;
-  kernel.limits.spills = 2;
-  kernel.limits.shared_memory = 1024;
-  kernel.limits.code = 4096;
-  CHECK_FALSE(build::exceeded_limits(kernel, result_of(96, 0, 2, 1024, 4096)));
-  CHECK_FALSE(build::exceeded_limits(kernel, result_of(96, 0, std::nullopt, 1024, 4096)));
+  kc::manifest::Limits limits;
+  const kc::base::Place place{"kernels.yaml", 7, 5};
+  CHECK_FALSE(build::exceeded_limits(limits, place, result_of(255, 1 << 20, 99, 1 << 20, 1 << 30)));
+  limits.registers = 96;
+  limits.local_memory = 0;
+  limits.spills = 2;
+  limits.shared_memory = 1024;
+  limits.code = 4096;
+  CHECK_FALSE(build::exceeded_limits(limits, place, result_of(96, 0, 2, 1024, 4096)));
+  CHECK_FALSE(build::exceeded_limits(limits, place, result_of(96, 0, std::nullopt, 1024, 4096)));
 
-  const auto all = build::exceeded_limits(kernel, result_of(97, 1, 3, 1025, 4097));
+  const auto all = build::exceeded_limits(limits, place, result_of(97, 1, 3, 1025, 4097));
   REQUIRE(all);
   CHECK(all->kind == ErrorKind::kFailed);
-  CHECK(all->place == kernel.place);
+  CHECK(all->place == place);
   CHECK_FALSE(all->hint.empty());
   CHECK(all->message ==
         "exceeds its limits: registers 97, at most 96; local memory 1 bytes, at most 0; spills 3, at most 2; "
         "shared memory 1025 bytes, at most 1024; code 4097 bytes, at most 4096");
 
-  const auto one = build::exceeded_limits(kernel, result_of(96, 0, std::nullopt, 1024, 5000));
+  const auto one = build::exceeded_limits(limits, place, result_of(96, 0, std::nullopt, 1024, 5000));
   REQUIRE(one);
   CHECK(one->message == "exceeds its limits: code 5000 bytes, at most 4096");
 }
@@ -147,7 +149,7 @@ TEST_CASE("an artifact fills the result of its unit and the spool") {
 
 TEST_CASE("units with one key share its code and each has its own limits") {
   Bench bench({"a", "b", "c"}, {"same", "same", "other"});
-  bench.work.prepared.plan.kernels[1].limits.registers = 39;
+  bench.work.prepared.plan.limits[1].registers = 39;
   bench.take("same", artifact_of("entry", {1, 2, 3}));
   CHECK(bench.work.results[0].state == UnitState::kCompiled);
   CHECK(bench.work.results[1].state == UnitState::kFailed);
@@ -168,7 +170,7 @@ TEST_CASE("a code object without the asked kernel fails its unit") {
   bench.work.prepared.plan.units[1].symbol = "renamed";
   bench.take("same", artifact_of("renamed", {1}));
   CHECK(bench.work.results[0].state == UnitState::kFailed);
-  CHECK(bench.work.results[0].error.message == "its code object has no kernel \"entry\"");
+  CHECK(bench.work.results[0].error.message == "its code object has no kernel \"entry\"; it has renamed");
   CHECK(bench.work.results[0].error.place == bench.work.prepared.plan.kernels[0].place);
   CHECK(bench.work.results[1].state == UnitState::kCompiled);
 }
@@ -186,6 +188,83 @@ TEST_CASE("a rejected key fails every unit of it") {
   }
   CHECK(bench.work.progress.failed == 2);
   CHECK(bench.heard.failures.size() == 2);
+}
+
+TEST_CASE("of one key only the units whose kernels allow it are skipped") {
+  Bench bench({"a", "b", "c"}, {"same", "same", "other"});
+  for (const size_t i : {1, 2}) bench.work.prepared.plan.kernels[i].skip_unsupported = true;
+  build::UnitResult details;
+  details.seconds = 0.5;
+  CHECK(skip(bench.work, sha256("same"), {ErrorKind::kFailed, "no sm_75", {}, {}}, details));
+  CHECK(bench.work.results[0].state == UnitState::kPending);
+  CHECK(bench.work.results[1].state == UnitState::kSkipped);
+  CHECK(bench.work.results[1].error.message == "no sm_75");
+  CHECK(bench.work.results[1].seconds == 0.5);
+  CHECK(bench.work.results[1].key == sha256("same"));
+  CHECK(bench.work.results[2].state == UnitState::kPending);
+  CHECK(bench.work.progress.done == 1);
+  // What is decided stays so, whatever comes for the others.
+  reject(bench.work, sha256("same"), {ErrorKind::kFailed, "no sm_75", {}, {}}, details);
+  CHECK(bench.work.results[0].state == UnitState::kFailed);
+  CHECK(bench.work.results[1].state == UnitState::kSkipped);
+  CHECK(bench.work.progress.failed == 1);
+  bench.take("same", artifact_of("entry", {1}));
+  CHECK(bench.work.results[1].state == UnitState::kSkipped);
+  CHECK(bench.work.progress.done == 2);
+}
+
+TEST_CASE("skipped units are not in the bundle and leave it whole") {
+  Bench bench({"a", "b"});
+  bench.work.prepared.plan.kernels[1].skip_unsupported = true;
+  bench.take("a", artifact_of("entry", {1, 2, 3}));
+  CHECK(skip(bench.work, sha256("b"), {ErrorKind::kFailed, "no sm_75", {}, {}}, {}));
+  CHECK_FALSE(skip(bench.work, sha256("b"), {ErrorKind::kFailed, "no sm_75", {}, {}}, {}));
+  const std::string output = bench.folder / "bench.kcb";
+  REQUIRE(pack(bench.work, output, false));
+  auto reader = kc::bundle::Reader::open(output);
+  REQUIRE(reader);
+  CHECK_FALSE(reader->info().partial);
+  CHECK(reader->record_count() == 1);
+}
+
+TEST_CASE("a compiled unit knows what the last build had of its name and a hit does not") {
+  Bench bench({"a", "b", "c"});
+  const kc::artifact::Numbers before{96, 0, std::nullopt, 1024, 3};
+  const build::UnitMemory a{"a@sm_90", {}, 0, 0, before};
+  const build::UnitMemory b{"b@sm_90", {}, 0, 0, before};
+  bench.work.memory = {{a.name, &a}, {b.name, &b}};
+  bench.take("a", artifact_of("entry", {1, 2, 3}));
+  REQUIRE(accept(bench.work, sha256("b"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0}));
+  bench.take("c", artifact_of("entry", {1}));
+  REQUIRE(bench.work.results[0].last);
+  CHECK(*bench.work.results[0].last == before);
+  CHECK_FALSE(bench.work.results[1].last);
+  CHECK_FALSE(bench.work.results[2].last);
+}
+
+TEST_CASE("selection data stands among the metadata in its place") {
+  Bench bench({"a", "b"});
+  bench.work.prepared.plan.kernels[0].metadata = {{"owner", "me"}, {"year", "1"}};
+  bench.work.prepared.plan.units[0].selection = "m=64;m=128";
+  bench.take("a", artifact_of("entry", {1, 2, 3}));
+  bench.take("b", artifact_of("entry", {4}));
+  const std::string output = bench.folder / "bench.kcb";
+  REQUIRE(pack(bench.work, output, false));
+  auto reader = kc::bundle::Reader::open(output);
+  REQUIRE(reader);
+  const auto with = reader->record(0);
+  REQUIRE(with);
+  CHECK(with->metadata == kc::manifest::Pairs{{"owner", "me"}, {"when", "m=64;m=128"}, {"year", "1"}});
+  CHECK(reader->record(1)->metadata.empty());
+
+  // The longest that a plan gives, with the largest metadata of a kernel.
+  bench.work.prepared.plan.units[0].selection = std::string(kc::manifest::kMaxSelectionBytes, 'x');
+  bench.work.prepared.plan.kernels[0].metadata = {
+      {"notes", std::string(kc::manifest::kMaxMetadataBytes - 5, 'y')}};
+  REQUIRE(pack(bench.work, output, false));
+  auto large = kc::bundle::Reader::open(output);
+  REQUIRE(large);
+  CHECK(large->record(0)->metadata.back().second.size() == kc::manifest::kMaxSelectionBytes);
 }
 
 TEST_CASE("a bundle holds what was accepted and one whose bytes are the same is not touched") {

@@ -25,7 +25,7 @@ struct Parts {
   kc::manifest::Unit unit;
   kc::backend::Description backend;
   Digest compiler = sha256("a compiler");
-  std::vector<Digest> sources = {sha256("first"), sha256("second")};
+  build::InputDigests inputs = {{sha256("first"), sha256("second")}, {}, {}};
 
   Parts() {
     unit.name = "matmul:T=64@sm_90";
@@ -36,7 +36,7 @@ struct Parts {
     backend.name = "tileiras";
     backend.adapter_revision = 1;
   }
-  Digest key() const { return build::content_key(unit, backend, compiler, sources); }
+  Digest key() const { return build::content_key(unit, backend, compiler, inputs); }
 };
 
 template <typename Change>
@@ -106,11 +106,17 @@ TEST_CASE("every field of a key changes it and no two changes give the same") {
   keys.insert(changed([](Parts& p) { p.unit.options[1].first = "opu"; }));
   keys.insert(changed([](Parts& p) { p.unit.options.push_back({"sanitize", "none"}); }));
   keys.insert(changed([](Parts& p) { p.unit.options.pop_back(); }));
-  keys.insert(changed([](Parts& p) { p.sources[1] = sha256("seconD"); }));
-  keys.insert(changed([](Parts& p) { std::swap(p.sources[0], p.sources[1]); }));
-  keys.insert(changed([](Parts& p) { p.sources.pop_back(); }));
-  keys.insert(changed([](Parts& p) { p.sources.push_back(sha256("third")); }));
-  CHECK(keys.size() == 15);
+  keys.insert(changed([](Parts& p) { p.inputs.sources[1] = sha256("seconD"); }));
+  keys.insert(changed([](Parts& p) { std::swap(p.inputs.sources[0], p.inputs.sources[1]); }));
+  keys.insert(changed([](Parts& p) { p.inputs.sources.pop_back(); }));
+  keys.insert(changed([](Parts& p) { p.inputs.sources.push_back(sha256("third")); }));
+  keys.insert(changed([](Parts& p) { p.inputs.libraries = {sha256("third")}; }));
+  keys.insert(changed([](Parts& p) { p.inputs.libraries = {sha256("third"), sha256("fourth")}; }));
+  keys.insert(changed([](Parts& p) { p.inputs.libraries = {sha256("fourth"), sha256("third")}; }));
+  keys.insert(changed([](Parts& p) { p.inputs.depends = {{"a.json", sha256("third")}}; }));
+  keys.insert(changed([](Parts& p) { p.inputs.depends = {{"b.json", sha256("third")}}; }));
+  keys.insert(changed([](Parts& p) { p.inputs.depends = {{"a.json", sha256("fourth")}}; }));
+  CHECK(keys.size() == 21);
 }
 
 TEST_CASE("text that moves from one field to the next changes the key") {

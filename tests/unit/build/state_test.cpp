@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "build_support.h"
+#include "manifest/plan.h"
 
 namespace {
 
@@ -34,13 +37,19 @@ State sample_state(const std::vector<kc::backend::Compiler>& compilers) {
   state.key_domain = "a domain";
   state.recorded_ns = 1'234'567'890'123;
   state.touched_s = 1'234;
-  state.inputs = {{"/a/kernels.yaml", {1, 2, 3, 4, 5}, kc::base::sha256("yaml")},
-                  {"/a/k.tilebc", {6, 7, 8, -9, 10}, kc::base::sha256("source")}};
+  state.inputs = {{"/a/kernels.yaml", "", {1, 2, 3, 4, 5}, kc::base::sha256("yaml")},
+                  {"/a/k.tilebc", "", {6, 7, 8, -9, 10}, kc::base::sha256("source")},
+                  {"/a", "*.tilebc", {16, 17, 18, 19, 20}, kc::base::sha256("names")}};
   state.compilers = compilers;
   state.output = "/a/kernels.kcb";
   state.output_tuple = {11, 12, 13, 14, 15};
   state.unit_count = 3;
-  state.units = {{"k@sm_90", kc::base::sha256("key"), 1.5, 77}, {"l@sm_90", kc::base::sha256("l"), 0, 0}};
+  state.skipped_count = 1;
+  const kc::artifact::Numbers cubin{96, 0, std::nullopt, 1024, 4096};
+  const kc::artifact::Numbers hsaco{96, 0, 7, 1024, 1ULL << 40};
+  state.units = {{"k@sm_90", kc::base::sha256("key"), 1.5, 77, cubin},
+                 {"k@gfx942", kc::base::sha256("m"), 0, 0, hsaco},
+                 {"l@sm_90", kc::base::sha256("l"), 0, 0, std::nullopt}};
   return state;
 }
 
@@ -66,7 +75,15 @@ class Built {
   }
   void add_input(const std::string& name, std::string_view content) {
     const std::string path = folder_.write(name, content);
-    state_.inputs.push_back({path, *kc::base::stat_tuple(path), kc::base::sha256(content)});
+    state_.inputs.push_back({path, "", *kc::base::stat_tuple(path), kc::base::sha256(content)});
+  }
+  /// A folder of three files, of which the pattern `*.txt` takes two.
+  std::string add_folder() {
+    for (const char* name : {"a.txt", "b.txt", "c.csv"}) folder_.write(std::string("listed/") + name, "x");
+    const auto listing = kc::manifest::list_folder(folder_ / "listed", "*.txt");
+    REQUIRE(listing);
+    state_.inputs.push_back({folder_ / "listed", "*.txt", listing->tuple, listing->digest});
+    return folder_ / "listed";
   }
   /// The build was so soon after its files that their tuples do not prove anything.
   void unsettle() { state_.recorded_ns = now_; }
@@ -93,20 +110,24 @@ TEST_CASE("a state comes back with every field") {
   CHECK(back->key_domain == state.key_domain);
   CHECK(back->recorded_ns == state.recorded_ns);
   CHECK(back->touched_s == state.touched_s);
-  REQUIRE(back->inputs.size() == 2);
+  CHECK(back->skipped_count == 1);
+  REQUIRE(back->inputs.size() == 3);
   CHECK(back->inputs[1].path == state.inputs[1].path);
+  CHECK(back->inputs[1].pattern.empty());
   CHECK(back->inputs[1].tuple == state.inputs[1].tuple);
   CHECK(back->inputs[1].digest == state.inputs[1].digest);
+  CHECK(back->inputs[2].pattern == "*.tilebc");
   REQUIRE(back->compilers.size() == 1);
   CHECK(back->compilers[0].identity == state.compilers[0].identity);
   CHECK(back->output == state.output);
   CHECK(back->output_tuple == state.output_tuple);
   CHECK(back->unit_count == 3);
-  REQUIRE(back->units.size() == 2);
+  REQUIRE(back->units.size() == 3);
   CHECK(back->units[0].name == "k@sm_90");
   CHECK(back->units[0].key == state.units[0].key);
   CHECK(back->units[0].seconds == 1.5);
   CHECK(back->units[0].peak_bytes == 77);
+  for (size_t i = 0; i < 3; ++i) CHECK(back->units[i].numbers == state.units[i].numbers);
 
   const auto brief = build::decode_state(bytes, false);
   REQUIRE(brief);
@@ -269,6 +290,81 @@ TEST_CASE("a compiler reinstalled with the same bytes is no change") {
   Built built;
   built.search_ = kc::test::install_compiler(built.folder_, "cu13", "#!a program\n");
   CHECK(built.check() != Freshness::kChanged);
+  // Elsewhere it is one more thing to remember: else its files would be read each time.
   built.search_ = kc::test::install_compiler(built.folder_, "moved", "#!a program\n");
-  CHECK(built.check() != Freshness::kChanged);
+  CHECK(built.check() == Freshness::kUnchangedRecord);
+  CHECK(built.check() == Freshness::kUnchanged);
+}
+
+TEST_CASE("another file of a listed folder is no change and is recorded") {
+  Built built;
+  const std::string folder = built.add_folder();
+  CHECK(built.check() == Freshness::kUnchanged);
+  built.folder_.write("listed/d.csv", "x");
+  std::filesystem::remove(folder + "/c.csv");
+  // Until its names are looked at again nothing tells that they are the same.
+  CHECK(built.check() == Freshness::kUnchangedRecord);
+  CHECK(built.state_.inputs.back().tuple == *kc::base::stat_tuple(folder));
+  CHECK(built.check() == Freshness::kUnchanged);
+}
+
+TEST_CASE("a name that a pattern takes more or less is a change") {
+  Built more;
+  more.add_folder();
+  more.folder_.write("listed/d.txt", "x");
+  CHECK(more.check() == Freshness::kChanged);
+  Built less;
+  std::filesystem::remove(less.add_folder() + "/b.txt");
+  CHECK(less.check() == Freshness::kChanged);
+  Built renamed;
+  const std::string folder = renamed.add_folder();
+  std::filesystem::rename(folder + "/b.txt", folder + "/d.txt");
+  CHECK(renamed.check() == Freshness::kChanged);
+  Built gone;
+  std::filesystem::remove_all(gone.add_folder());
+  CHECK(gone.check() == Freshness::kChanged);
+}
+
+TEST_CASE("a folder too young when it was listed is listed once more") {
+  Built built;
+  built.add_folder();
+  built.unsettle();
+  built.state_.inputs.back().digest = kc::base::sha256("other names of the same tuple");
+  CHECK(built.check() == Freshness::kChanged);
+}
+
+TEST_CASE("a link that becomes a file which a pattern takes is a change although its folder is the same") {
+  Built built;
+  const std::string folder = built.folder_ / "listed";
+  built.folder_.write("listed/a.txt", "x");
+  std::filesystem::create_directory(built.folder_ / "target");
+  std::filesystem::create_directory_symlink("../target", folder + "/link.txt");
+  const auto listing = kc::manifest::list_folder(folder, "*.txt");
+  REQUIRE(listing);
+  REQUIRE(listing->names == std::vector<std::string>{"a.txt"});
+  built.state_.inputs.push_back({folder, "*.txt", listing->tuple, listing->digest});
+  // It is listed each time, which is no news.
+  CHECK(built.check() == Freshness::kUnchanged);
+  std::filesystem::remove(built.folder_ / "target");
+  built.folder_.write("target", "a file now");
+  CHECK(built.check() == Freshness::kChanged);
+}
+
+TEST_CASE("a state whose numbers cannot be is no state") {
+  State more = sample_state({});
+  more.skipped_count = more.unit_count + 1;
+  CHECK_FALSE(build::decode_state(encode_state(more), false));
+  for (const double seconds : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    State odd = sample_state({});
+    odd.units[1].seconds = seconds;
+    CHECK_FALSE(build::decode_state(encode_state(odd), true));
+  }
+}
+
+TEST_CASE("what a state remembers is found by the name of the unit") {
+  const State state = sample_state({});
+  const build::Memory memory = build::memory_of(state);
+  CHECK(memory.size() == 3);
+  CHECK(memory.at("k@gfx942") == &state.units[1]);
+  CHECK_FALSE(memory.contains("m@sm_90"));
 }

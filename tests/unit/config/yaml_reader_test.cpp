@@ -8,6 +8,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -161,6 +162,8 @@ TEST_CASE("a text that cannot be read gives one error with its cause and place")
       {"a: 'x\n", "m.yaml:1:4: not YAML: a quote that opens here is never closed"},
       {"a: \"x\\\"\nb: 1\n", "m.yaml:1:4: not YAML: a quote that opens here is never closed"},
       {"a: &b 'it''s\n", "m.yaml:1:4: not YAML: a quote that opens here is never closed"},
+      {"a: \"\u00e9\\", "m.yaml:1:8: not YAML: the text ends behind a backslash within quotes"},
+      {"a: 1\nb: \"x\\", "m.yaml:2:7: not YAML: the text ends behind a backslash within quotes"},
       {"a: b: c\n", "m.yaml:1:5: not YAML: illegal map value"},
       {"a: *b\n", "m.yaml:1:4: not YAML: the referenced anchor is not defined"},
       {"a: &a [1, *a]\n", "m.yaml:1:11: an alias within the anchor that it stands for: it would never end"},
@@ -330,6 +333,40 @@ TEST_CASE("tabs that indent and carriage returns that end no line are named in a
         std::vector<std::string>{"m.yaml:2:5: not YAML: illegal map value"});
 }
 
+TEST_CASE("patterns and templates without quotes get a hint to quote them") {
+  const std::string pattern = "(quote a pattern that begins with *, which is YAML's alias otherwise)";
+  const std::string first = "(quote a value that begins with @, ` or %)";
+  const std::string brackets = "(quote a value that holds brackets or braces)";
+  const std::string alias = "(an alias stands behind its anchor, which begins with &)";
+  const std::pair<const char*, const std::string&> cases[] = {
+      {"a: *.loom\n", pattern},
+      {"a: **/b\n", pattern},
+      {"a: [b, *.c]\n", pattern},
+      {"a: *.loom", pattern},
+      {"a: @list.txt\n", first},
+      {"a: `b`\n", first},
+      {"a: {T}.loom\n", brackets},
+      {"a: [b_{T}.loom]\n", brackets},
+      {"a: [xy].loom\n", brackets},
+      {"a: { b: c_{T} }\n", brackets},
+      {"a: *b\n", alias},
+      {"a: { <<: *b }\n", alias},
+      {"a: *b", alias},
+  };
+  for (const auto& [text, hint] : cases) {
+    CAPTURE(text);
+    const std::vector<std::string> errors = errors_of(text);
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].ends_with(hint));
+  }
+  for (const char* text : {"a: b: c\n", "a: [b\n", "a: [b}\n"}) {
+    CAPTURE(text);
+    const std::vector<std::string> errors = errors_of(text);
+    REQUIRE(errors.size() == 1);
+    CHECK(!errors[0].ends_with(")"));
+  }
+}
+
 TEST_CASE("a file of a thousand deep brackets or dashes or question marks ends in an error") {
   for (const char* piece : {"[", "{", "- ", "? ", "{a: ", "[[a: ", "!a [", "&a [", "- [", "? - "}) {
     CAPTURE(piece);
@@ -359,6 +396,26 @@ TEST_CASE("two million nodes in brackets are refused within 64 MB") {
   CHECK(peak_bytes_of("a: {" + repeat("b: 1, ", 1'200'000) + "}") < (64U << 20));
 }
 
+TEST_CASE("four MiB of lists in lists written in lines are refused within 64 MB") {
+  // AddressSanitizer surrounds each of yaml-cpp's many small blocks.
+#ifdef __SANITIZE_ADDRESS__
+  constexpr uint64_t kMost = 512U << 20;
+#else
+  constexpr uint64_t kMost = 64U << 20;
+#endif
+  CHECK(peak_bytes_of(repeat(repeat("- ", 60) + "x\n", (4U << 20) / 122)) < kMost);
+}
+
+TEST_CASE("lists and maps written in lines have a number of their own") {
+  YamlLimits limits;
+  limits.block_collections = 3;
+  CHECK(errors_of("- a\n- [b, {c: d}, [e]]\n- f: g\n- - h\n", limits).empty());
+  CHECK(
+      errors_of("- a: b\n- c: d\n- - e\n", limits) ==
+      std::vector<std::string>{"m.yaml:3:3: more than 3 lists and maps that are written in lines (write the "
+                               "small ones in brackets)"});
+}
+
 TEST_CASE("tokens that hold no comma cannot pile up in one collection") {
   for (const char* piece : {"? ", "\"\"", "&a "}) {
     CAPTURE(piece);
@@ -376,6 +433,23 @@ TEST_CASE("a manifest written as one JSON line is read however large") {
   CHECK(read.errors.empty());
   REQUIRE(read.document.has_value());
   for (const YamlPair pair : read.document->root().pairs()) CHECK(pair.value.size() == 30'001);
+}
+
+TEST_CASE("every node of a file carries the number of the file and places sort by it first") {
+  const YamlRead read = read_yaml("m.yaml", "a: &x [1, {b: 2}]\nc: *x\n", {}, 7);
+  REQUIRE(read.document.has_value());
+  const YamlNode root = read.document->root();
+  CHECK(root.place().file == 7);
+  for (const YamlPair pair : root.pairs()) {
+    CHECK(pair.key.place().file == 7);
+    for (const YamlNode item : pair.value.items()) CHECK(item.place().file == 7);
+  }
+  CHECK(read_yaml("m.yaml", "a: 1").document->root().place().file == 0);
+  using kc::config::YamlPlace;
+  CHECK(YamlPlace{9, 9, 0} < YamlPlace{1, 1, 1});
+  CHECK(YamlPlace{1, 9, 1} < YamlPlace{2, 1, 1});
+  CHECK(YamlPlace{2, 1, 1} < YamlPlace{2, 2, 1});
+  CHECK(YamlPlace{2, 1, 1} == YamlPlace{2, 1, 1});
 }
 
 }  // namespace

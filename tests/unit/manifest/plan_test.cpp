@@ -23,13 +23,6 @@ using kc::test::Lines;
 using kc::test::one_kernel;
 using kc::test::Project;
 
-Plan plan_of(const Project& project, std::string_view text) {
-  Loaded loaded = project.load(text);
-  for (const kc::base::Error& error : loaded.errors) MESSAGE(error.text());
-  REQUIRE(loaded.plan.has_value());
-  return std::move(*loaded.plan);
-}
-
 std::string repeat(std::string_view piece, size_t times) {
   std::string out;
   for (size_t i = 0; i < times; ++i) out += piece;
@@ -38,7 +31,7 @@ std::string repeat(std::string_view piece, size_t times) {
 
 TEST_CASE("every field of the core reaches the plan") {
   const Project project;
-  const Plan plan = plan_of(project, R"(version: 1
+  const Plan plan = project.plan(R"(version: 1
 name: demo
 release: 12
 output: ./build//demo.kcb
@@ -55,6 +48,7 @@ kernels:
     config: { tuner.scale: 3, model.width: 064 }
     options: { report: summary }
     timeout: 5m
+    unsupported: skip
     limits: { registers: 96, local_memory: 0, spills: 2, shared_memory: 64KiB, code: 1MiB }
     metadata: { owner: attention, area: '1.0' }
     specializations:
@@ -76,16 +70,19 @@ kernels:
   CHECK(first.backend == "loom");
   CHECK(first.place.text() == project.path() + ":9:11");
   CHECK(first.metadata == Pairs{{"area", "1.0"}, {"owner", "attention"}});
-  CHECK(first.timeout == std::chrono::minutes(5));
-  CHECK(first.limits.registers == 96);
-  CHECK(first.limits.local_memory == 0);
-  CHECK(first.limits.spills == 2);
-  CHECK(first.limits.shared_memory == 64U << 10);
-  CHECK(first.limits.code == 1U << 20);
-  CHECK(plan.kernels[1].timeout == std::chrono::seconds(60));
-  CHECK(!plan.kernels[1].limits.registers.has_value());
+  CHECK(first.skip_unsupported);
+  CHECK(!plan.kernels[1].skip_unsupported);
   REQUIRE(plan.units.size() == 2);
   const Unit& unit = plan.units[0];
+  CHECK(unit.timeout == std::chrono::minutes(5));
+  const kc::manifest::Limits& limits = plan.limits.at(unit.limits);
+  CHECK(limits.registers == 96);
+  CHECK(limits.local_memory == 0);
+  CHECK(limits.spills == 2);
+  CHECK(limits.shared_memory == 64U << 10);
+  CHECK(limits.code == 1U << 20);
+  CHECK(plan.units[1].timeout == std::chrono::seconds(60));
+  CHECK(!plan.limits.at(plan.units[1].limits).registers.has_value());
   CHECK(unit.name == "first:tuner.scale=4,unroll=1e3@gfx942:xnack-");
   CHECK(unit.kernel == 0);
   CHECK(unit.target.xnack == kc::target::Feature::kOff);
@@ -113,12 +110,15 @@ kernels:
 
 TEST_CASE("what is not written has its default") {
   const Project project;
-  const Plan plan = plan_of(project, one_kernel(""));
+  const Plan plan = project.plan(one_kernel(""));
   CHECK(plan.name == "kernels");
   CHECK(plan.release == 0);
   CHECK(plan.output == project.folder() / "kernels.kcb");
   CHECK(!plan.settings.level.has_value());
-  CHECK(plan.kernels[0].timeout == kc::manifest::kDefaultTimeout);
+  CHECK(plan.units[0].timeout == kc::manifest::kDefaultTimeout);
+  CHECK(plan.units[0].limits == 0);
+  CHECK(plan.units[0].selection.empty());
+  CHECK(plan.kernels[0].libraries.empty());
   CHECK(plan.units[0].config.empty());
   CHECK(plan.units[0].symbol.empty());
   project.folder().write("my kernels.yaml", one_kernel(""));
@@ -193,10 +193,10 @@ TEST_CASE("the same specialization twice is one unit") {
 
 TEST_CASE("braces in sources and entry take the value of the specialization before that of config") {
   const Project project;
-  const Plan plan = plan_of(project,
-                            "version: 1\ntargets: [sm_90]\nkernels:\n  - name: k\n    sources: k_{N}.tilebc\n"
-                            "    entry: 'f{N}_{T}{T}'\n    config: { T: f32, N: 7 }\n"
-                            "    specializations: { include: [{ N: 1 }, { N: 2, T: bf16 }] }\n");
+  const Plan plan = project.plan(
+      "version: 1\ntargets: [sm_90]\nkernels:\n  - name: k\n    sources: k_{N}.tilebc\n"
+      "    entry: 'f{N}_{T}{T}'\n    config: { T: f32, N: 7 }\n"
+      "    specializations: { include: [{ N: 1 }, { N: 2, T: bf16 }] }\n");
   REQUIRE(plan.units.size() == 2);
   CHECK(plan.units[0].name == "k:N=1@sm_90");
   CHECK(plan.units[0].entry == "f1_f32f32");
@@ -209,8 +209,8 @@ TEST_CASE("braces in sources and entry take the value of the specialization befo
 
 TEST_CASE("the default specialization is marked on every target") {
   const Project project;
-  const Plan plan = plan_of(
-      project,
+  const Plan plan = project.plan(
+
       one_kernel("    specializations: { matrix: { a: [1, 2], b: [1, 2] }, default: { b: 2, a: 1 } }\n",
                  "a.loom", "gfx942, gfx90a"));
   for (const Unit& unit : plan.units) CHECK(unit.is_default == (unit.specialization_text == "a=1,b=2"));
@@ -246,7 +246,7 @@ TEST_CASE("names follow their grammars") {
 
 TEST_CASE("merged maps give what the kernel itself does not say") {
   const Project project;
-  const Plan plan = plan_of(project, R"(version: 1
+  const Plan plan = project.plan(R"(version: 1
 targets: [sm_90]
 x-slow: &slow { timeout: 10m, options: { opt: 0 } }
 x-base: &base { <<: *slow, timeout: 7m }
@@ -254,9 +254,9 @@ kernels:
   - { name: a, sources: a.tilebc, <<: *base }
   - { <<: [{ timeout: 1s }, *slow], name: b, sources: b.tilebc, options: { opt: 2 } }
 )");
-  CHECK(plan.kernels[0].timeout == std::chrono::minutes(7));
+  CHECK(plan.units[0].timeout == std::chrono::minutes(7));
   CHECK(plan.units[0].options == Pairs{{"debug", "false"}, {"lineinfo", "false"}, {"opt", "0"}});
-  CHECK(plan.kernels[1].timeout == std::chrono::seconds(1));
+  CHECK(plan.units[1].timeout == std::chrono::seconds(1));
   CHECK(plan.units[1].options == Pairs{{"debug", "false"}, {"lineinfo", "false"}, {"opt", "2"}});
 }
 
@@ -294,6 +294,17 @@ TEST_CASE("units are counted over all kernels and targets") {
                      "before excludes)"}));
 }
 
+TEST_CASE("a caller may allow fewer units than a plan may have") {
+  const Project project;
+  project.folder().write(
+      "kernels.yaml",
+      one_kernel("    specializations: { matrix: { a: [1, 2, 3], b: [1, 2] } }\n", "a.loom", "gfx942"));
+  CHECK(kc::manifest::load(project.path(), kc::test::backends(), 6).errors.empty());
+  const Loaded loaded = kc::manifest::load(project.path(), kc::test::backends(), 5);
+  REQUIRE(loaded.errors.size() == 1);
+  CHECK(loaded.errors[0].message == "the kernel \"k\" has 6 units; a plan may have 5");
+}
+
 TEST_CASE("a plan that would take gigabytes is refused by counting") {
   const Project project;
   std::string config;
@@ -329,9 +340,8 @@ TEST_CASE("ten thousand units are planned in order") {
   const Project project;
   std::string values;
   for (int i = 0; i < 100; ++i) values += std::to_string(i) + ",";
-  const Plan plan = plan_of(
-      project, one_kernel("    specializations: { matrix: { a: [" + values + "], b: [" + values + "] } }\n",
-                          "a.loom", "gfx942"));
+  const Plan plan = project.plan(one_kernel(
+      "    specializations: { matrix: { a: [" + values + "], b: [" + values + "] } }\n", "a.loom", "gfx942"));
   REQUIRE(plan.units.size() == 10'000);
   CHECK(plan.units[101].name == "k:a=1,b=1@gfx942");
   CHECK(plan.units[9'999].name == "k:a=99,b=99@gfx942");

@@ -38,7 +38,7 @@ class Lines {
     kc::manifest::Kernel kernel;
     kernel.name = "matmul";
     plan.kernels = {kernel};
-    plan.sources = {{"/w/a.tilebc", "a.tilebc", {}}, {"/w/b.tilebc", "sub/b.tilebc", {}}};
+    plan.sources = {{"/w/a.tilebc", "a.tilebc", {}, {}}, {"/w/b.tilebc", "sub/b.tilebc", {}, {}}};
     unit.name = "matmul:TM=64,TN=128@sm_90";
     unit.target = *kc::target::parse_target("sm_90");
     unit.specialization = {{"TM", "64"}, {"TN", "128"}};
@@ -85,7 +85,7 @@ TEST_CASE("a unit of a build has the fields of the document in this order") {
   const Json line = lines.tell();
   CHECK(names_of(line) ==
         "event unit kernel target config request_key key state seconds peak_bytes code_bytes facts "
-        "diagnostics ");
+        "changes diagnostics ");
   CHECK(
       kc::util::dump_line(line) ==
       R"({"event":"unit","unit":"matmul:TM=64,TN=128@sm_90","kernel":"matmul","target":"sm_90",)"
@@ -94,7 +94,7 @@ TEST_CASE("a unit of a build has the fields of the document in this order") {
           R"(","state":"compiled","seconds":1.5,"peak_bytes":1099511627776,"code_bytes":4096,)"
           R"("facts":{"symbol":"matmul","registers":40,"local_memory":16,"spills":null,"shared_memory":1024,)"
           R"("argument_bytes":12,"arguments":[{"offset":0,"size":8},{"offset":8,"size":4}],)"
-          R"("required_block":[128,1,1],"max_threads":256,"wave_size":32},)"
+          R"("required_block":[128,1,1],"max_threads":256,"wave_size":32},"changes":[],)"
           R"("diagnostics":[{"severity":"warning","code":"W1","message":"slow","file":"a.tilebc","line":3,"column":4}]})");
   lines.result.facts.spills = 2;
   CHECK(lines.tell()["facts"]["spills"] == 2);
@@ -106,6 +106,7 @@ TEST_CASE("every state has its word") {
       {build::UnitState::kHit, "hit"},
       {build::UnitState::kCompiled, "compiled"},
       {build::UnitState::kFailed, "failed"},
+      {build::UnitState::kSkipped, "skipped"},
       {build::UnitState::kNotTried, "not_tried"},
       {build::UnitState::kPending, "miss"}};
   for (const auto& [state, word] : words) {
@@ -123,6 +124,9 @@ TEST_CASE("a unit without code has empty facts and one that failed says why") {
   CHECK(failed["facts"].dump() == "{}");
   CHECK(failed["error"] == lines.result.error.text());
   CHECK(failed["diagnostics"].size() == 1);
+  lines.result.state = build::UnitState::kSkipped;
+  CHECK(lines.tell()["facts"].dump() == "{}");
+  CHECK(lines.tell()["error"] == lines.result.error.text());
   lines.result.state = build::UnitState::kNotTried;
   CHECK(lines.tell()["facts"].dump() == "{}");
   CHECK_FALSE(lines.tell().contains("error"));
@@ -139,13 +143,63 @@ TEST_CASE("a unit without configuration or diagnostics has empty ones of the rig
   CHECK(line["facts"]["arguments"].dump() == "[]");
 }
 
+TEST_CASE("a compiled unit lists what changed against the last build and a hit does not") {
+  Lines lines(JsonLines::Kind::kBuild);
+  lines.result.last = kc::artifact::numbers_of(lines.result.facts, lines.result.code_bytes);
+  CHECK(lines.tell()["changes"].dump() == "[]");
+  lines.result.last->registers = 96;
+  lines.result.last->code = 4000;
+  CHECK(lines.tell()["changes"].dump() ==
+        R"([{"metric":"registers","before":96,"after":40},{"metric":"code","before":4000,"after":4096}])");
+  lines.result.state = build::UnitState::kHit;
+  CHECK(lines.tell()["changes"].dump() == "[]");
+}
+
+TEST_CASE("a unit of a plan that cannot be compiled says why and one that is skipped is no error") {
+  Lines lines(JsonLines::Kind::kPlan);
+  lines.result.state = build::UnitState::kFailed;
+  lines.result.error = {kc::base::ErrorKind::kFailed, "no entry", {"kernels.yaml", 4, 5}, ""};
+  const Json line = lines.tell();
+  CHECK(line["state"] == "failed");
+  CHECK(line["error"] == "kernels.yaml:4:5: no entry");
+  lines.result.state = build::UnitState::kSkipped;
+  CHECK_FALSE(lines.tell().contains("error"));
+}
+
+TEST_CASE("a summary of a plan has a line a kernel and none a unit") {
+  Lines lines(JsonLines::Kind::kPlanSummary);
+  lines.listener.unit(lines.plan, lines.unit, lines.result);
+  CHECK(lines.out.empty());
+  CHECK(lines.rest.heard == "unit ");
+  build::Summary summary;
+  summary.units = 10;
+  summary.hits = 4;
+  summary.skipped = 2;
+  summary.failed = 1;
+  summary.expected_seconds = 7.5;
+  summary.kernels = {{"matmul", 9, 4, 2, 1, {"sm_80", "sm_90"}, 7.5}, {"other", 1, 0, 0, 0, {"sm_80"}, {}}};
+  lines.listener.summary(summary);
+  REQUIRE(lines.out.size() == 3);
+  CHECK(kc::util::dump_line(lines.out[0]) ==
+        R"({"event":"kernel","kernel":"matmul","units":9,"hits":4,"misses":2,"skipped":2,"failed":1,)"
+        R"("targets":["sm_80","sm_90"],"expected_seconds":7.5})");
+  CHECK(lines.out[1]["misses"] == 1);
+  CHECK(lines.out[1]["expected_seconds"].is_null());
+  CHECK(
+      kc::util::dump_line(lines.out[2]) ==
+      R"({"event":"summary","units":10,"hits":4,"misses":3,"skipped":2,"failed":1,"expected_seconds":7.5})");
+}
+
 TEST_CASE("a unit of a plan has its sources and no results") {
   Lines lines(JsonLines::Kind::kPlan);
   lines.result.state = build::UnitState::kPending;
   const Json line = lines.tell();
-  CHECK(names_of(line) == "event unit kernel target config sources request_key key state ");
+  CHECK(names_of(line) == "event unit kernel target config sources request_key key state expected_seconds ");
+  CHECK(line["expected_seconds"].is_null());
   CHECK(line["sources"].dump() == R"(["sub/b.tilebc","a.tilebc"])");
   CHECK(line["state"] == "miss");
+  lines.result.expected_seconds = 1.5;
+  CHECK(lines.tell()["expected_seconds"] == 1.5);
 }
 
 TEST_CASE("summaries have the fields of the document") {
@@ -154,14 +208,16 @@ TEST_CASE("summaries have the fields of the document") {
   summary.hits = 4;
   summary.compiled = 2;
   summary.failed = 1;
-  summary.not_tried = 2;
+  summary.skipped = 1;
+  summary.not_tried = 1;
   summary.warnings = 3;
   summary.seconds = 0.5;
+  summary.pack_seconds = 0.25;
   Lines built(JsonLines::Kind::kBuild);
   built.listener.summary(summary);
   CHECK(kc::util::dump_line(built.out.back()) ==
-        R"({"event":"summary","units":9,"hits":4,"compiled":2,"failed":1,"skipped":0,"not_tried":2,)"
-        R"("warnings":3,"seconds":0.5,"output":null,"output_state":"none"})");
+        R"({"event":"summary","units":9,"hits":4,"compiled":2,"failed":1,"skipped":1,"not_tried":1,)"
+        R"("warnings":3,"seconds":0.5,"pack_seconds":0.25,"output":null,"output_state":"none"})");
   summary.output = "/w/kernels.kcb";
   summary.output_state = build::OutputState::kWritten;
   built.listener.summary(summary);
@@ -173,7 +229,9 @@ TEST_CASE("summaries have the fields of the document") {
 
   Lines planned(JsonLines::Kind::kPlan);
   planned.listener.summary(summary);
-  CHECK(kc::util::dump_line(planned.out.back()) == R"({"event":"summary","units":9,"hits":4,"misses":5})");
+  CHECK(
+      kc::util::dump_line(planned.out.back()) ==
+      R"({"event":"summary","units":9,"hits":4,"misses":3,"skipped":1,"failed":1,"expected_seconds":null})");
 }
 
 TEST_CASE("invalid UTF-8 is replaced and line feeds stay within the line") {

@@ -52,6 +52,19 @@ TEST_CASE("what was put is a hit in this and in another store object") {
   CHECK(status.st_nlink == 1);
 }
 
+TEST_CASE("an answer without code is told from code by its header") {
+  const TemporaryFolder folder;
+  const auto store = open_store(folder / "s");
+  Entry answer = sample_entry("a", 0);
+  answer.unsupported = true;
+  REQUIRE(store->put(answer));
+  REQUIRE(store->put(sample_entry("b")));
+  CHECK(store->holds(key_of("a")) == store::Held::kUnsupported);
+  CHECK(store->holds(key_of("b")) == store::Held::kCode);
+  CHECK(store->holds(key_of("c")) == store::Held::kNothing);
+  CHECK(store->contains(key_of("a")));
+}
+
 TEST_CASE("a second put of one key succeeds and leaves the first in place") {
   const TemporaryFolder folder;
   const auto store = open_store(folder / "s");

@@ -41,6 +41,7 @@ TEST_CASE("durations are printed for people") {
 
 TEST_CASE("impossible durations are printed without harm") {
   CHECK(duration_text(-1) == "0.00 s");
+  CHECK(duration_text(-0.0) == "0.00 s");
   CHECK(duration_text(std::numeric_limits<double>::quiet_NaN()) == "0.00 s");
   CHECK(duration_text(std::numeric_limits<double>::infinity()).ends_with(" h"));
 }
