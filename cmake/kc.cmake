@@ -17,9 +17,24 @@ target_compile_options(kc_options INTERFACE -Wall -Wextra -Wshadow -Wconversion 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC bug 105651: false alarms about every "literal" + std::string.
   target_compile_options(kc_options INTERFACE -Wno-restrict)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # std::stable_sort of libstdc++ 12 calls what it has deprecated itself; GCC still warns where kc does.
+  target_compile_options(kc_options INTERFACE -Wno-deprecated-declarations)
 endif()
 if(KC_WERROR)
   target_compile_options(kc_options INTERFACE -Werror)
+endif()
+if(KC_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "KC_FUZZERS needs Clang, which brings libFuzzer: use the preset fuzz, or set "
+                        "CMAKE_CXX_COMPILER (this compiler: ${CMAKE_CXX_COMPILER_ID}, ${CMAKE_CXX_COMPILER})")
+  endif()
+  if(KC_SANITIZE STREQUAL "thread")
+    message(FATAL_ERROR "KC_FUZZERS goes with AddressSanitizer: leave KC_SANITIZE empty or address")
+  endif()
+  set(KC_SANITIZE address)
+  # What libFuzzer steers by, without its main(): programs that are no fuzzers link as ever.
+  target_compile_options(kc_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(KC_SANITIZE STREQUAL "address")
   target_compile_options(kc_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all

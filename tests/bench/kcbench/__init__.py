@@ -1,0 +1,1 @@
+"""Measures kc against rivals: see docs/performance.md."""

@@ -1,0 +1,5 @@
+"""One file a group of cases; each has CASES, in the order in which they run and are listed."""
+
+from kcbench.cases import gc, hits, hostile, memory, miss, noop, pack, plan, size, start
+
+ALL = [case for group in (start, noop, plan, hits, miss, pack, size, gc, memory, hostile) for case in group.CASES]

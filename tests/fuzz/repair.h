@@ -1,0 +1,16 @@
+// Digests made right again after bytes were changed: otherwise every changed file is refused at its first
+// digest, and what lies behind it is never tried.
+#pragma once
+
+#include "base/bytes.h"
+
+namespace kc::fuzz {
+
+/// An entry of the store with the digests that its bytes have, and the payload size that its file has. What
+/// is no entry at all comes back as it is.
+base::Bytes repair_entry(base::ByteView file);
+
+/// A bundle likewise: of artifacts, frames, pages, page table, metadata, header and signature blocks.
+base::Bytes repair_bundle(base::ByteView file);
+
+}  // namespace kc::fuzz
