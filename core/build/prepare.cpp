@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/parallel.h"
+#include "build/rules.h"
 #include "manifest/names.h"
 #include "manifest/source_table.h"
 #include "util/limits.h"
@@ -44,37 +45,6 @@ Failure report(Listener& listener, const std::vector<Error>& errors) {
     if (rank(error.kind) > rank(worst)) worst = error.kind;
   }
   return Failure(worst);
-}
-
-std::vector<manifest::BackendRules> rules() {
-  std::vector<manifest::BackendRules> out;
-  for (const backend::Description& description : backend::descriptions()) {
-    manifest::BackendRules rule;
-    rule.name = description.name;
-    rule.vendor = description.vendor;
-    rule.suffixes = description.suffixes;
-    for (const backend::Option& option : description.options)
-      rule.options.push_back({option.name, option.values});
-    rule.takes_configuration = description.takes_configuration;
-    rule.check_options = description.check_options;
-    rule.max_sources = description.max_sources;
-    rule.available = description.available;
-    rule.takes_libraries = description.takes_libraries;
-    rule.opens_files = description.opens_files;
-    rule.takes_parameters = description.takes_parameters;
-    rule.exported_entries = [name = description.name](const std::string& path, base::ByteView bytes) {
-      auto entries = backend::entries_of(name, path, bytes);
-      return entries ? std::optional(std::move(*entries)) : std::nullopt;
-    };
-    // A backend without configuration declares nothing, and is asked nothing.
-    if (description.takes_configuration) {
-      rule.declared_keys = [name = description.name](const std::string& path, base::ByteView bytes) {
-        return backend::declared_keys_of(name, path, bytes);
-      };
-    }
-    out.push_back(std::move(rule));
-  }
-  return out;
 }
 
 // Marks the units that `pattern` names; false when there are none.
@@ -263,7 +233,7 @@ InputDigests Prepared::input_digests(size_t index) const {
 }
 
 std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* earlier, Listener& listener) {
-  manifest::Loaded loaded = manifest::load(options.manifest, rules());
+  manifest::Loaded loaded = manifest::load(options.manifest, backend_rules());
   for (const Error& warning : loaded.warnings) listener.warning(warning);
   if (!loaded.plan) return report(listener, loaded.errors);
 

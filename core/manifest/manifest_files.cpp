@@ -9,6 +9,7 @@
 #include "config/yaml_reader.h"
 #include "manifest/inputs.h"
 #include "manifest/paths.h"
+#include "manifest/source_lists.h"
 
 namespace kc::manifest {
 namespace {
@@ -68,6 +69,9 @@ void ManifestFiles::include(const ManifestFile& from, const Text& path) {
     }
     const auto is_this = [&](const ManifestFile& file) { return is_same_file(file.tuple, *tuple); };
     if (std::any_of(files_.begin(), files_.end(), is_this)) return;
+  } else if (kind_of_path(path.text) != PathKind::kPath) {
+    return faults_.error(path.place, util::format("the manifest {} does not exist", in_quotes(path.text)),
+                         "an include is one file; patterns and lists are for sources");
   }
   if (open_.size() == kMaxIncludeDepth) {
     return refuse(util::format("manifests include each other deeper than {} levels", kMaxIncludeDepth));

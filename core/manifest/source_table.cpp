@@ -36,11 +36,14 @@ const SourceTable::Entry& SourceTable::add(const std::string& base, const std::s
 std::string SourceTable::fault_of(const std::string& path, const std::string& identifier) const {
   std::string fault = path_fault("the source", path, allow_absolute_);
   if (!fault.empty()) return fault;
+  const std::string opened = opened_path(folder_, identifier);
   struct stat status {};
-  if (::stat(opened_path(folder_, identifier).c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR)
-      return util::format("the source {} does not exist", in_quotes(path));
-    return base::fail_errno(base::ErrorKind::kInput, "look at the source", in_quotes(path), errno)
+  if (::stat(opened.c_str(), &status) != 0) {
+    const int why = errno;
+    if (::lstat(opened.c_str(), &status) == 0 && (why == ENOENT || why == ELOOP))
+      return util::format("the source {} is a link that leads nowhere", in_quotes(path));
+    if (why == ENOENT || why == ENOTDIR) return util::format("the source {} does not exist", in_quotes(path));
+    return base::fail_errno(base::ErrorKind::kInput, "look at the source", in_quotes(path), why)
         .error()
         .message;
   }
@@ -53,7 +56,7 @@ std::string SourceTable::hint_for(const std::string& base, const std::string& pa
   if (path.starts_with('/') && !allow_absolute_) return "write it relative to the file that names it";
   const std::string opened = opened_path(folder_, identifier_of(base, path));
   struct stat status {};
-  if (::stat(opened.c_str(), &status) == 0) return {};
+  if (::lstat(opened.c_str(), &status) == 0) return {};
   return hint_for_missing(opened);
 }
 

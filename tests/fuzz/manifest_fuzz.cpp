@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/backend.h"
 #include "base/files.h"
+#include "build/rules.h"
 #include "bundle/grammar.h"
 #include "fuzz/fuzz.h"
 #include "manifest/names.h"
@@ -45,37 +45,6 @@ constexpr std::array<std::string_view, 5> kFiles = {"more.yaml", "sub/less.yaml"
 // Sources that are always there.
 constexpr std::array<std::string_view, 8> kSources = {"a.tilebc", "b.tilebc", "k_1.tilebc", "k_2.tilebc",
                                                       "b.loom",   "c.py",     "c.json",     "sub/c.loom"};
-
-// All backends that kc knows by name, as kc plans for them, found or not.
-std::vector<manifest::BackendRules> all_rules() {
-  std::vector<manifest::BackendRules> out;
-  for (const backend::Description& description : backend::descriptions()) {
-    manifest::BackendRules rule;
-    rule.name = description.name;
-    rule.vendor = description.vendor;
-    rule.suffixes = description.suffixes;
-    for (const backend::Option& option : description.options) {
-      rule.options.push_back({option.name, option.values});
-    }
-    rule.takes_configuration = description.takes_configuration;
-    rule.check_options = description.check_options;
-    rule.max_sources = description.max_sources;
-    rule.takes_libraries = description.takes_libraries;
-    rule.opens_files = description.opens_files;
-    rule.takes_parameters = description.takes_parameters;
-    rule.exported_entries = [name = description.name](const std::string& path, base::ByteView bytes) {
-      auto entries = backend::entries_of(name, path, bytes);
-      return entries ? std::optional(std::move(*entries)) : std::nullopt;
-    };
-    if (description.takes_configuration) {
-      rule.declared_keys = [name = description.name](const std::string& path, base::ByteView bytes) {
-        return backend::declared_keys_of(name, path, bytes);
-      };
-    }
-    out.push_back(std::move(rule));
-  }
-  return out;
-}
 
 using Files = std::map<std::string, std::string, std::less<>>;  // name -> content
 
@@ -218,7 +187,7 @@ void check_plan(const Plan& plan, const Project& project) {
 
 bool check(base::ByteView input) {
   static Project project;
-  static const std::vector<manifest::BackendRules> rules = all_rules();
+  static const std::vector<manifest::BackendRules> rules = build::backend_rules();
   const Files files = split(base::as_text(input));
   project.fill(files);
   const Loaded loaded = manifest::load(project / kManifest, rules, kMostUnits);

@@ -152,6 +152,26 @@ TEST_CASE("an include that cannot be read is an error at its place") {
             .units.size() == 1);
 }
 
+TEST_CASE("an include is one file and no pattern") {
+  const Project project;
+  project.folder().write("a*.yaml", "version: 1\nkernels:\n" + kernel("one"));
+  CHECK(joined(errors_of(project, "version: 1\ntargets: [sm_90]\ninclude: ['*.yaml', '@list.txt']\n")) ==
+        joined(Lines{"kernels.yaml:3:11: the manifest \"*.yaml\" does not exist (an include is one file; "
+                     "patterns and lists are for sources)",
+                     "kernels.yaml:3:21: the manifest \"@list.txt\" does not exist (an include is one file; "
+                     "patterns and lists are for sources)"}));
+  CHECK(plan_of(project, "version: 1\ntargets: [sm_90]\ninclude: 'a*.yaml'\n").units.size() == 1);
+}
+
+TEST_CASE("a source that is a link to nothing is named as one") {
+  const Project project;
+  for (const auto& [target, name] : {std::pair("gone", "c.tilebc"), std::pair("d.tilebc", "d.tilebc")}) {
+    REQUIRE(symlink(target, (project.folder() / name).c_str()) == 0);
+    CHECK(joined(project.errors(kc::test::one_kernel("", name))) ==
+          joined(Lines{"4:14: the source \"" + std::string(name) + "\" is a link that leads nowhere"}));
+  }
+}
+
 TEST_CASE("defaults of a file come before those of its includer one by one") {
   const Project project;
   const auto& folder = project.folder();
