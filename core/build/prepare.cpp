@@ -60,11 +60,13 @@ bool mark_named(const manifest::Plan& plan, const std::string& pattern, std::vec
 // The units that the filters leave, as a mask over Plan::units.
 std::vector<bool> choose(const manifest::Plan& plan, const Options& options, std::vector<Error>& errors) {
   std::vector<bool> chosen(plan.units.size(), options.units.empty());
+  std::vector<std::string> names;  // for hints, made when the first is wanted
   for (const std::string& pattern : options.units) {
     if (mark_named(plan, pattern, chosen)) continue;
-    std::vector<std::string> names;
-    for (const manifest::Kernel& kernel : plan.kernels) names.push_back(kernel.name);
-    for (const manifest::Unit& unit : plan.units) names.push_back(unit.name);
+    if (names.empty()) {
+      for (const manifest::Kernel& kernel : plan.kernels) names.push_back(kernel.name);
+      for (const manifest::Unit& unit : plan.units) names.push_back(unit.name);
+    }
     errors.push_back({ErrorKind::kInput,
                       util::format("no unit or kernel is named \"{}\"", util::escape(pattern)),
                       {},
@@ -79,11 +81,11 @@ std::vector<bool> choose(const manifest::Plan& plan, const Options& options, std
     if (!target) {
       errors.push_back(target.error());
     } else if (!present.contains(target->text)) {
-      const std::vector<std::string> names(present.begin(), present.end());
+      const std::vector<std::string> known(present.begin(), present.end());
       errors.push_back({ErrorKind::kInput,
                         util::format("no unit of the manifest is for {}", text),
                         {},
-                        "its targets are " + util::listed(names)});
+                        "its targets are " + util::listed(known)});
     } else {
       wanted.insert(target->text);
     }

@@ -37,10 +37,8 @@ bool is_value(std::string_view value) {
   size_t length = 0;
   for (size_t i = 0; i < value.size(); ++i, ++length) {
     if (stands_unescaped(value[i])) continue;
-    if (value[i] != '%' || value.size() - i < 3) return false;
-    const int high = hex_digit(value[i + 1]);
-    const int low = hex_digit(value[i + 2]);
-    if (high < 0 || low < 0 || stands_unescaped(static_cast<char>(high * 16 + low))) return false;
+    const std::optional<char> byte = escaped_byte(value.substr(i));
+    if (!byte || stands_unescaped(*byte)) return false;
     i += 2;
   }
   return length <= kMaxValueLength;
@@ -51,6 +49,14 @@ bool is_target(std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<char> escaped_byte(std::string_view text) {
+  if (text.size() < 3 || text[0] != '%') return std::nullopt;
+  const int high = hex_digit(text[1]);
+  const int low = hex_digit(text[2]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
 
 bool is_kernel_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxKernelLength && is_word(text[0]) &&

@@ -18,6 +18,8 @@ inline constexpr uint32_t kMaxTargetLength = 128;
 bool is_kernel_name(std::string_view text);
 /// Canonical text of a configuration: sorted keys, values escaped where they must be and nowhere else.
 bool is_specialization(std::string_view text);
+/// The byte that `%XX` at the beginning of `text` stands for; nothing when there is none.
+std::optional<char> escaped_byte(std::string_view text);
 /// At most `limit` bytes, no control characters of ASCII.
 bool is_plain_text(std::string_view text, size_t limit);
 /// Plain names, strictly ascending.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "bundle/grammar.h"
 #include "manifest/plan.h"
 #include "report/json_lines.h"
 #include "util/text.h"
@@ -16,11 +17,6 @@ using bundle::Reader;
 using bundle::Record;
 using util::Json;
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 std::optional<std::string> decoded(std::string_view value) {
   std::string out;
   for (size_t i = 0; i < value.size(); ++i) {
@@ -28,23 +24,12 @@ std::optional<std::string> decoded(std::string_view value) {
       out += value[i];
       continue;
     }
-    if (value.size() - i < 3) return std::nullopt;
-    const int high = hex_digit(value[i + 1]);
-    const int low = hex_digit(value[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
+    const std::optional<char> byte = bundle::escaped_byte(value.substr(i));
+    if (!byte) return std::nullopt;
+    out += *byte;
     i += 2;
   }
   return out;
-}
-
-// Names that differ from one another. They are appended: an object of util::Json is a list, which a setter
-// would look through for each of up to 200,000 pairs that a bundle's metadata may have.
-Json pairs_json(const Pairs& pairs) {
-  Json::object_t out;
-  out.reserve(pairs.size());
-  for (const auto& [name, value] : pairs) out.emplace_back(name, value);
-  return Json(std::move(out));
 }
 
 bool has_name_twice(const Pairs& pairs) {

@@ -48,12 +48,6 @@ Json diagnostics_json(const std::vector<artifact::Diagnostic>& diagnostics) {
   return out;
 }
 
-Json pairs_json(const manifest::Pairs& pairs) {
-  Json out = Json::object();
-  for (const auto& [name, value] : pairs) out[name] = value;
-  return out;
-}
-
 Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
@@ -72,6 +66,14 @@ Json changes_json(const build::UnitResult& result) {
 }
 
 }  // namespace
+
+// Appended: an object of util::Json is a list, which a setter would look through for each pair.
+Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json::object_t out;
+  out.reserve(pairs.size());
+  for (const auto& [name, value] : pairs) out.emplace_back(name, value);
+  return Json(std::move(out));
+}
 
 Json facts_json(const artifact::KernelFacts& facts) {
   Json arguments = Json::array();

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <elf.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -193,6 +195,33 @@ TEST_CASE("no flipped byte of a cubin makes the reader fail otherwise than by an
     }
     CHECK(refused > 0);
   }
+}
+
+TEST_CASE("sections may share bytes but not so many that reading them costs time") {
+  const Bytes plain = write_cubin({});
+  // With `count` sections more, each of them the whole of the plain file.
+  const auto with_sections = [&](size_t count) {
+    Bytes bytes = plain;
+    Elf64_Ehdr header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const size_t old = header.e_shnum * sizeof(Elf64_Shdr);
+    const auto table = plain.begin() + static_cast<std::ptrdiff_t>(header.e_shoff);
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+    header.e_shoff = bytes.size();
+    header.e_shnum = static_cast<Elf64_Half>(header.e_shnum + count);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    bytes.insert(bytes.end(), table, table + static_cast<std::ptrdiff_t>(old));
+    Elf64_Shdr whole{};
+    whole.sh_type = SHT_PROGBITS;
+    whole.sh_size = plain.size();
+    const auto* raw = reinterpret_cast<const uint8_t*>(&whole);
+    for (size_t i = 0; i < count; ++i) bytes.insert(bytes.end(), raw, raw + sizeof whole);
+    return bytes;
+  };
+  const auto facts = read_cubin(with_sections(2));
+  REQUIRE(facts);
+  CHECK(*facts == *read_cubin(plain));
+  CHECK(contains(why_not(with_sections(40)), "its sections overlap"));
 }
 
 TEST_CASE("section headers that claim more than the file is long are refused before memory is taken") {
