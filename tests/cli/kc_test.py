@@ -4,15 +4,20 @@ Programs come from the environment, which CTest sets: KC_BUILD (the build folder
 tileiras says `not run: ...` when bootstrap has not installed it.
 """
 
+import fcntl
 import glob
 import hashlib
 import json
 import os
 import pathlib
+import pty
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -116,6 +121,34 @@ class KcTest(unittest.TestCase):
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def kc_on_terminal(self, *arguments, width=100, env=None):
+        """What kc, which must succeed, writes to a terminal of `width` columns; stderr is not read."""
+        # A terminal whose last writer is gone may drop what nobody has read yet, so this process stays a writer and
+        # ends the output itself, behind everything that kc wrote.
+        end = b"-- the end of the output --"
+        master, slave = pty.openpty()
+        process = None
+        try:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+            process = subprocess.Popen([KC, *map(str, arguments)], cwd=self.work, env=env or self.environment(TERM="xterm"),
+                                       stdout=slave, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            deadline = time.monotonic() + 60
+            out, ended = b"", False
+            while not out.endswith(end):
+                self.assertLess(time.monotonic(), deadline, f"kc does not end: {out[-200:]!r}")
+                if select.select([master], [], [], 0.02)[0]:
+                    out += os.read(master, 65536)
+                elif not ended and process.poll() is not None:
+                    ended = os.write(slave, end) > 0
+            self.assertEqual(process.returncode, 0)
+        finally:
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+            os.close(master)
+            os.close(slave)
+        return out.removesuffix(end).replace(b"\r\n", b"\n").decode()
 
     # -- files ----------------------------------------------------------------------------------------------
 

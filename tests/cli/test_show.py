@@ -1,11 +1,6 @@
 """kc show: the table on terminals of every width, what -v and JSON tell, filters, damage."""
 
-import fcntl
 import os
-import pty
-import struct
-import subprocess
-import termios
 
 from kc_test import KC, KcTest, main
 
@@ -20,27 +15,8 @@ PLAIN = {"kernel": "vec_add"}
 class Show(KcTest):
     def on_terminal(self, width, *arguments, **changes):
         """The lines that kc writes to a terminal of `width` columns."""
-        master, slave = pty.openpty()
-        try:
-            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-            env = self.environment(TERM="xterm", NO_COLOR=1, **changes)
-            process = subprocess.Popen([KC, *map(str, arguments)], cwd=self.work, env=env, stdout=slave,
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            os.close(slave)
-            slave = -1
-            out = b""
-            while True:
-                try:
-                    part = os.read(master, 65536)
-                except OSError:  # EIO: the last writer is gone
-                    break
-                out += part
-            self.assertEqual(process.wait(timeout=60), 0)
-        finally:
-            os.close(master)
-            if slave != -1:
-                os.close(slave)
-        return out.decode().replace("\r\n", "\n").splitlines()
+        env = self.environment(TERM="xterm", NO_COLOR=1, **changes)
+        return self.kc_on_terminal(*arguments, width=width, env=env).splitlines()
 
     def test_without_a_terminal_nothing_is_cut(self):
         self.make_bundle("b.kcb", LONG, SHORT, PLAIN, release=7)
