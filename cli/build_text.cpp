@@ -79,7 +79,10 @@ void BuildText::failed(const manifest::Plan& /*plan*/, const manifest::Unit& uni
 }
 
 void BuildText::list(const manifest::Unit& unit, const build::UnitResult& result) {
-  const std::string key = result.key.hex().substr(0, 16);
+  // As wide as the digits of a key; a unit that only an engine can tell the key of has none.
+  constexpr size_t kDigits = 16;
+  std::string key = result.key ? result.key->hex().substr(0, kDigits) : "-";
+  key.resize(kDigits, ' ');
   switch (result.state) {
     case UnitState::kPending:
       console_.result(util::format("miss  {}  {}", key, unit.name));

@@ -31,9 +31,15 @@ base::Result<build::Options> options_of(const Common& common, const BuildArgumen
   options.allow_partial = arguments.allow_partial;
   options.store = choose_store(common, arguments.store);
   KC_ASSIGN(options.program, util::self_path());
-  options.search = {environment.tileiras,    environment.cutile_tileiras_path,
-                    environment.virtual_env, environment.path,
-                    environment.cuda_home,   base::parent_path(options.program)};
+  options.search = {environment.tileiras,
+                    environment.cutile_tileiras_path,
+                    environment.virtual_env,
+                    environment.path,
+                    environment.cuda_home,
+                    environment.loom_library,
+                    environment.hrx_loom_library,
+                    environment.library_path,
+                    base::parent_path(options.program)};
   return options;
 }
 

@@ -78,11 +78,12 @@ class Failures {
   static void warn(const Condition& condition, Console& console) {
     const std::string_view metric = artifact::metric_name(*condition.metric);
     const bool is_spills = condition.metric == artifact::Metric::kSpills;
-    console.warning({ErrorKind::kFailed,
-                     util::format("--fail-on {} has nothing to compare: no unit tells its {} in both bundles",
-                                  condition.text, metric),
-                     {},
-                     is_spills ? "a cubin does not tell spills: use local_memory" : ""});
+    console.warning(
+        {ErrorKind::kFailed,
+         util::format("--fail-on {} has nothing to compare: no unit tells its {} in both bundles",
+                      condition.text, metric),
+         {},
+         is_spills ? "cubins do not tell spills, Loom only with its option report: use local_memory" : ""});
   }
 
   static constexpr uint64_t kTold = 20;

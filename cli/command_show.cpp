@@ -149,6 +149,7 @@ void print_details(const Record& record, Console& console) {
   say("place", util::format("frame {}, offset {}", record.frame, record.frame_offset));
   say("arguments", arguments_text(record.facts));
   say("block", block_text(record.facts));
+  if (const auto& scalar = record.facts.scalar_registers) say("scalar", util::counted(*scalar, "register"));
   for (const std::string& row : selection_text(report::selection_of(record))) say("when", row);
   for (const auto& [name, value] : record.metadata) {
     if (name != manifest::kSelectionName) say("metadata", util::format("{}: {}", name, value));

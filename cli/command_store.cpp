@@ -25,6 +25,7 @@ util::Json stats_json(const std::string& folder, const store::Stats& stats) {
   return {{"event", "store"},
           {"path", folder},
           {"entries", stats.entries},
+          {"records", stats.records},
           {"bytes", stats.bytes},
           {"by_backend_target", std::move(targets)},
           {"states", stats.states},
@@ -37,6 +38,11 @@ util::Json stats_json(const std::string& folder, const store::Stats& stats) {
           {"compile_seconds", stats.compile_seconds},
           {"oldest", stats.oldest_s},
           {"newest", stats.newest_s}};
+}
+
+// Behind a count of entries; stores of compilers without a front half have none.
+std::string and_records(uint64_t count) {
+  return count == 0 ? "" : " and " + util::counted(count, "record");
 }
 
 }  // namespace
@@ -63,9 +69,11 @@ int command_store_stats(const Common& common, const StoreArguments& arguments, C
     return 0;
   }
   console.result(util::format("store        {}", util::escape(*folder)));
-  console.result(util::format("entries      {} ({})", stats->entries, util::size_text(stats->bytes)));
+  console.result(util::format("entries      {}", stats->entries));
   for (const auto& [name, count] : stats->by_backend_target)
     console.result(util::format("  {:<20} {}", name, count));
+  console.result(util::format("records      {}", stats->records));
+  console.result(util::format("size         {}", util::size_text(stats->bytes)));
   if (stats->entries != 0) {
     console.result(
         util::format("last used    {} to {}", time_text(stats->oldest_s), time_text(stats->newest_s)));
@@ -74,7 +82,7 @@ int command_store_stats(const Common& common, const StoreArguments& arguments, C
   }
   console.result(
       util::format("look-ups     {} hits, {} misses, {} puts", stats->hits, stats->misses, stats->puts));
-  console.result(util::format("faults       {} survived, {} damaged entries moved aside", stats->soft_errors,
+  console.result(util::format("faults       {} survived, {} damaged files moved aside", stats->soft_errors,
                               stats->quarantined));
   console.result(util::format("other files  {} states, {} temporary", stats->states, stats->temporaries));
   return 0;
@@ -94,11 +102,13 @@ int command_store_verify(const Common& common, const StoreArguments& arguments, 
   if (console.is_json()) {
     console.json({{"event", "summary"},
                   {"entries", report->entries},
+                  {"records", report->records},
                   {"damaged", report->damaged.size()},
                   {"newer", report->newer.size()}});
   } else {
-    console.result(util::format("kc: {} checked, {} damaged",
-                                util::counted(report->entries, "entry", "entries"), report->damaged.size()));
+    console.result(util::format("kc: {}{} checked, {} damaged",
+                                util::counted(report->entries, "entry", "entries"),
+                                and_records(report->records), report->damaged.size()));
   }
   return report->damaged.empty() ? 0 : static_cast<int>(base::ErrorKind::kFailed);
 }
@@ -126,8 +136,10 @@ int command_gc(const Common& common, const GcArguments& arguments, Console& cons
     console.json({{"event", "summary"},
                   {"dry_run", arguments.dry_run},
                   {"entries_before", report->entries_before},
+                  {"records_before", report->records_before},
                   {"bytes_before", report->bytes_before},
                   {"entries_removed", report->entries_removed},
+                  {"records_removed", report->records_removed},
                   {"bytes_removed", report->bytes_removed},
                   {"temporaries_removed", report->temporaries_removed}});
     return 0;
@@ -135,11 +147,12 @@ int command_gc(const Common& common, const GcArguments& arguments, Console& cons
   if (arguments.dry_run || console.verbosity() > 0) {
     for (const std::string& name : report->removed) console.result(name);
   }
-  console.result(util::format("kc: {} {} of {} ({} of {}) and {}",
-                              arguments.dry_run ? "would remove" : "removed", report->entries_removed,
-                              util::counted(report->entries_before, "entry", "entries"),
-                              util::size_text(report->bytes_removed), util::size_text(report->bytes_before),
-                              util::counted(report->temporaries_removed, "temporary file")));
+  console.result(util::format(
+      "kc: {} {} of {}{} ({} of {}) and {}", arguments.dry_run ? "would remove" : "removed",
+      report->entries_removed + report->records_removed,
+      util::counted(report->entries_before, "entry", "entries"), and_records(report->records_before),
+      util::size_text(report->bytes_removed), util::size_text(report->bytes_before),
+      util::counted(report->temporaries_removed, "temporary file")));
   return 0;
 }
 

@@ -286,7 +286,7 @@ std::vector<std::pair<CLI::App*, Run>> add_commands(CLI::App& app, Arguments& a)
   add_store(add(store, "path", "Where the store is", kStoreFooter,
                 [&a](const Common& c, Console& out) { return command_store_path(c, a.store, out); }),
             a.store, false);
-  add_store(add(store, "verify", "Read and check every entry", kStoreFooter,
+  add_store(add(store, "verify", "Read and check every entry and record", kStoreFooter,
                 [&a](const Common& c, Console& out) { return command_store_verify(c, a.store, out); }),
             a.store, false);
   add(&app, "schema", "The JSON schema of manifests, for editors", kSchemaFooter,

@@ -11,6 +11,10 @@ constexpr size_t kLeastArgument = 8;
 constexpr size_t kLeastKernel = 45;
 constexpr size_t kLeastDiagnostic = 21;
 
+// Which of the facts that not every code object tells are there.
+constexpr int kHasSpills = 1;
+constexpr int kHasScalarRegisters = 2;
+
 std::string read_text(base::ByteReader& in, size_t most) {
   const uint32_t size = in.u32();
   if (size > most) in.fail();
@@ -55,8 +59,10 @@ void write_kernel_facts(base::ByteWriter& out, const KernelFacts& facts) {
   out.text(facts.symbol);
   out.u32(facts.registers);
   out.u32(facts.local_memory);
-  out.boolean(facts.spills.has_value());
+  out.u8(static_cast<uint8_t>((facts.spills ? kHasSpills : 0) |
+                              (facts.scalar_registers ? kHasScalarRegisters : 0)));
   if (facts.spills) out.u32(*facts.spills);
+  if (facts.scalar_registers) out.u32(*facts.scalar_registers);
   out.u32(facts.shared_memory);
   out.u32(facts.argument_bytes);
   out.u32(static_cast<uint32_t>(facts.arguments.size()));
@@ -74,7 +80,10 @@ KernelFacts read_kernel_facts(base::ByteReader& in) {
   facts.symbol = read_text(in, kMaxSymbol);
   facts.registers = in.u32();
   facts.local_memory = in.u32();
-  if (in.boolean()) facts.spills = in.u32();
+  const uint8_t known = in.u8();
+  if ((known & ~(kHasSpills | kHasScalarRegisters)) != 0) in.fail();
+  if ((known & kHasSpills) != 0) facts.spills = in.u32();
+  if ((known & kHasScalarRegisters) != 0) facts.scalar_registers = in.u32();
   facts.shared_memory = in.u32();
   facts.argument_bytes = in.u32();
   facts.arguments.resize(read_count(in, kLeastArgument, kMaxArguments));

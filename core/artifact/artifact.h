@@ -40,10 +40,11 @@ struct KernelFacts {
   std::string symbol;
   uint32_t registers = 0;                    // a thread: 32-bit registers (NVIDIA) or VGPRs (AMD)
   uint32_t local_memory = 0;                 // bytes a thread: stack frame (NVIDIA) or private segment (AMD)
-  std::optional<uint32_t> spills;            // AMD's count; a cubin does not tell
+  std::optional<uint32_t> spills;            // AMD's count of VGPR and SGPR spills; a cubin does not tell
+  std::optional<uint32_t> scalar_registers;  // AMD: SGPRs of a wave
   uint32_t shared_memory = 0;                // static bytes a block (NVIDIA) or LDS bytes (AMD)
   uint32_t argument_bytes = 0;               // size of the parameter block
-  std::vector<Argument> arguments;           // by offset
+  std::vector<Argument> arguments;           // by offset; without those that a runtime fills in itself
   std::array<uint32_t, 3> required_block{};  // 0,0,0 = the code object asks for none
   uint32_t max_threads = 0;                  // a block, 0 = not stated
   uint32_t wave_size = 0;                    // 32 or 64

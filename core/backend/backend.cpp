@@ -46,9 +46,11 @@ const Description* find_description(std::string_view name) {
 }
 
 base::Result<Compiler> find_compiler(std::string_view backend, const SearchVariables& variables,
-                                     const KnownDigest& known, std::vector<SearchStep>* steps) {
-  if (backend != tileiras::kName) return not_available(backend);
-  KC_ASSIGN(Compiler compiler, tileiras::find(variables, known, steps));
+                                     const KnownDigest& known, std::vector<SearchStep>* steps,
+                                     const Compiler* earlier) {
+  if (backend != tileiras::kName && backend != loom::kName) return not_available(backend);
+  KC_ASSIGN(Compiler compiler, backend == tileiras::kName ? tileiras::find(variables, known, steps)
+                                                          : loom::find(variables, known, steps, earlier));
   compiler.identity = identity_of(compiler);
   return compiler;
 }
@@ -58,13 +60,31 @@ bool is_unchanged(const Compiler& compiler) {
     const auto tuple = base::stat_tuple(file.path);
     if (!tuple || *tuple != file.tuple) return false;
   }
-  if (compiler.backend != tileiras::kName) return true;
   // The same files must still be the ones that would run: a link that leads elsewhere now, or a libnvvm that
   // appeared in a place that is looked at first, changes no tuple of the old ones.
-  return std::ranges::equal(tileiras::components_of(compiler.program), compiler.files,
-                            [](const tileiras::Component& now, const IdentityFile& then) {
-                              return now.role == then.role && now.path == then.path;
-                            });
+  std::vector<Component> now;
+  if (compiler.backend == loom::kName) {
+    auto components = loom::components_of(compiler.program);
+    if (!components) return false;
+    now = std::move(*components);
+  } else {
+    now = tileiras::components_of(compiler.program);
+  }
+  return std::ranges::equal(now, compiler.files, [](const Component& component, const IdentityFile& then) {
+    return component.role == then.role && component.path == then.path;
+  });
+}
+
+std::string change_of(const Compiler& compiler) {
+  for (const IdentityFile& file : compiler.files) {
+    const auto tuple = base::stat_tuple(file.path);
+    if (!tuple || *tuple != file.tuple) {
+      return util::format("the compiler changed during the build: {} is not the file it was",
+                          util::escape(file.path));
+    }
+  }
+  return util::format("the compiler changed during the build: {} has other files beside it now",
+                      util::escape(compiler.program));
 }
 
 base::Result<void> check_source(std::string_view backend, std::string_view name, base::ByteView bytes) {
@@ -82,6 +102,12 @@ base::Result<std::vector<std::string>> entries_of(std::string_view backend, std:
                       "name each entry in the manifest");
   }
   return not_available(backend);
+}
+
+std::string missing_export_hint(std::string_view backend, std::string_view entry, std::string_view name,
+                                base::ByteView bytes) {
+  if (backend != loom::kName || loom::is_bytecode(name)) return {};
+  return loom::missing_export_hint(entry, base::as_text(bytes));
 }
 
 std::optional<std::vector<std::string>> declared_keys_of(std::string_view backend, std::string_view name,

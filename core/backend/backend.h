@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -20,8 +21,25 @@ namespace kc::backend {
 /// Option or configuration values, sorted by name; values are text as written.
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-/// How a compiler may be run (DESIGN: Processes).
-enum class RunKind : uint8_t { kThreads, kChild, kProcess };
+/// How a compiler may be run.
+enum class RunKind : uint8_t {
+  kThreads,  // in the engine, any number at once
+  kChild,    // a program, each in a process group of its own
+  kProcess,  // in the engine, one compile at a time (it locks or races inside)
+};
+
+/// The part that a file plays for a unit.
+enum class Role : uint8_t {
+  kSource,
+  kLibrary,  // linked as needed
+};
+
+/// A file as a compiler gets it.
+struct Source {
+  std::string identifier;  // relative to the top manifest's folder: what a compiler sees and prints
+  Role role = Role::kSource;
+  base::Bytes bytes;
+};
 
 /// An option of a backend: one of `values`, of which the first is the default. Booleans are {"false",
 /// "true"}.
@@ -48,6 +66,9 @@ struct Description {
   bool takes_libraries = false;   // modules linked as needed behind the sources
   bool opens_files = false;       // sources may open files themselves: a manifest names them
   bool takes_parameters = false;  // a manifest lists the kernel's parameters, which declare its keys
+  /// The entry that a compile is asked for is the name in the code object too. False: the code object holds
+  /// another one (Loom: the export name of the symbol).
+  bool entry_is_symbol = true;
 };
 
 /// All backends known by name, in a fixed order.
@@ -56,7 +77,7 @@ const Description* find_description(std::string_view name);
 
 /// One file that a compiler consists of.
 struct IdentityFile {
-  std::string role;  // "tileiras", "ptxas", "libnvvm", "libdevice"
+  std::string role;  // "tileiras", "ptxas", "libnvvm", "libdevice"; of Loom: see backend/loom/loom.h
   std::string path;  // resolved
   base::FileTuple tuple;
   base::Digest digest;
@@ -83,7 +104,10 @@ struct SearchVariables {
   std::optional<std::string> virtual_env;
   std::optional<std::string> path;
   std::optional<std::string> cuda_home;
-  std::string program_folder;  // of the running kc, from /proc/self/exe
+  std::optional<std::string> kc_loom_library;
+  std::optional<std::string> hrx_loom_library;
+  std::optional<std::string> library_path;  // LD_LIBRARY_PATH
+  std::string program_folder;               // of the running kc, from /proc/self/exe
 };
 
 /// Gives the digest of a file whose tuple is already known to have it, else nothing (the file is then
@@ -93,12 +117,16 @@ using KnownDigest =
 
 /// Finds and identifies the compiler of `backend`. Opens none of its files whose digests `known` gives, runs
 /// nothing. ErrorKind::kEnvironment, with every place in `steps` also listed in the message, when there is
-/// none.
+/// none. `earlier`, which may be null, is what the last build found: a backend whose list of files stands
+/// inside its files (Loom) takes that list over when `known` knows all of them.
 base::Result<Compiler> find_compiler(std::string_view backend, const SearchVariables& variables,
-                                     const KnownDigest& known, std::vector<SearchStep>* steps = nullptr);
+                                     const KnownDigest& known, std::vector<SearchStep>* steps = nullptr,
+                                     const Compiler* earlier = nullptr);
 
 /// True when every file still has the tuple it was identified by.
 bool is_unchanged(const Compiler& compiler);
+/// "the compiler changed during the build: <which file>", for a compiler that is not unchanged.
+std::string change_of(const Compiler& compiler);
 
 /// A quick look at source bytes before anything is keyed: an empty, foreign or truncated file. `name` is the
 /// source's identifier. ErrorKind::kInput.
@@ -108,6 +136,10 @@ base::Result<void> check_source(std::string_view backend, std::string_view name,
 /// by its suffix.
 base::Result<std::vector<std::string>> entries_of(std::string_view backend, std::string_view name,
                                                   base::ByteView bytes);
+/// Why the source does not export `entry` though it holds it, and what to do ("x is a private kernel: write
+/// ..."); empty when that is not so, or only the compiler can tell.
+std::string missing_export_hint(std::string_view backend, std::string_view entry, std::string_view name,
+                                base::ByteView bytes);
 /// Names of the configuration keys that a source declares, sorted; nothing when only the compiler can tell
 /// (bytecode), or the backend has none.
 std::optional<std::vector<std::string>> declared_keys_of(std::string_view backend, std::string_view name,

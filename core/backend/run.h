@@ -1,6 +1,8 @@
 // The running half of a backend: calls the compiler. Linked into the engine alone.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +16,11 @@
 
 namespace kc::backend {
 
-struct Source {
-  std::string identifier;  // relative to the top manifest's folder: what a compiler sees and prints
-  base::Bytes bytes;
+/// The files that units are compiled from, in the order written (the order is an input of a compile). One set
+/// serves every specialization of a kernel, so a runner may keep what it makes of it, by `id`.
+struct SourceSet {
+  uint32_t id = 0;  // never used again for other files while this runner lives
+  std::vector<Source> files;
 };
 
 struct CompileRequest {
@@ -24,9 +28,13 @@ struct CompileRequest {
   target::Target target;
   Pairs options;
   Pairs config;
-  std::vector<Source> sources;
-  util::Nanoseconds timeout{};
-  std::string folder;  // the job's own, exists, empty; whoever made it removes it
+  std::shared_ptr<const SourceSet> sources;
+  util::Nanoseconds timeout{};  // for a child; in process nobody can end a compile but the engine's end
+  std::string folder;           // RunKind::kChild: the job's own, exists, empty; whoever made it removes it
+  /// Only for a backend with a front half, called once between the two halves, with the digest of what the
+  /// code generator will get (the linked module, its configuration applied). False: somebody has the result
+  /// already, or makes it; the compile ends as kStopped.
+  std::function<bool(const base::Digest& module)> has_module;
 };
 
 enum class Status : uint8_t {
@@ -36,6 +44,10 @@ enum class Status : uint8_t {
   kTimeout,
   kChanged,  // the compiler on disk is not the one identified: nothing may be put, the build ends with exit 3
   kEnvironment,  // could not be started, no space, a foreign ptxas: not this unit's fault
+  kStopped,      // has_module() said so; nothing was compiled
+  /// In process only: the compiler left the process in a state in which no result can be believed (it threw
+  /// an exception). `message` says what it did.
+  kTainted,
 };
 
 struct CompileOutcome {
@@ -55,8 +67,8 @@ struct CompileOutcome {
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// Compiles one unit, reads the facts of what came out, and checks that it holds the asked entry and
-  /// architecture.
+  /// Compiles one unit, reads the facts of what came out, and checks that it holds the asked architecture
+  /// and, where the description says `entry_is_symbol`, the asked entry. Throws nothing.
   virtual CompileOutcome compile(const CompileRequest& request, const util::ProcessHooks& hooks) = 0;
 };
 

@@ -1,6 +1,8 @@
 // Artifacts become results: facts, limits, spool.
 #include <algorithm>
+#include <expected>
 
+#include "backend/backend.h"
 #include "build/work.h"
 #include "util/text.h"
 
@@ -23,13 +25,47 @@ void add_excess(std::vector<std::string>& out, std::string_view what, uint64_t v
 std::string kernels_of(const artifact::Facts& facts) {
   std::vector<std::string> names;
   for (const artifact::KernelFacts& kernel : facts.kernels) names.push_back(kernel.symbol);
-  return names.empty() ? "none" : util::listed(names);
+  return names.empty() ? "none" : util::escape(util::listed(names));
+}
+
+// The unit's kernel in its code object: the one that the manifest names, else the one of the entry's name, or
+// where the backend gives it another name, the only one.
+std::expected<const artifact::KernelFacts*, Error> kernel_in(const manifest::Unit& unit,
+                                                             const manifest::Kernel& kernel,
+                                                             const artifact::Facts& facts) {
+  const backend::Description* backend = backend::find_description(kernel.backend);
+  const bool is_named = !unit.symbol.empty() || backend == nullptr || backend->entry_is_symbol;
+  if (!is_named && facts.kernels.size() == 1) return &facts.kernels.front();
+  if (!is_named && !facts.kernels.empty()) {
+    return base::fail_at(ErrorKind::kFailed, kernel.place,
+                         util::format("its code object has {}: {}",
+                                      util::counted(facts.kernels.size(), "kernel"), kernels_of(facts)),
+                         "say with `symbol` which of them it is");
+  }
+  const std::string& symbol = unit.symbol.empty() ? unit.entry : unit.symbol;
+  if (const artifact::KernelFacts* found = facts.find(symbol)) return found;
+  return base::fail_at(ErrorKind::kFailed, kernel.place,
+                       util::format("its code object has no kernel \"{}\"; it has {}", util::escape(symbol),
+                                    kernels_of(facts)));
+}
+
+// What is known of how a unit ended, but not what is known of its keys.
+void take_details(Work& work, size_t index, const UnitResult& details) {
+  UnitResult& result = work.results[index];
+  const std::optional<base::Digest> known = result.key;
+  result = details;
+  result.key = known;
+  set_keys(work, index, details.key);
 }
 
 }  // namespace
 
 std::optional<Error> exceeded_limits(const manifest::Limits& limits, const base::Place& place,
                                      const UnitResult& result) {
+  if (limits.spills && !result.facts.spills) {
+    return Error{ErrorKind::kFailed, "its limit of spills cannot be checked: the compiler does not tell them",
+                 place, "the option `report: summary` makes Loom count them"};
+  }
   std::vector<std::string> excess;
   add_excess(excess, "registers", result.facts.registers, limits.registers, false);
   add_excess(excess, "local memory", result.facts.local_memory, limits.local_memory, true);
@@ -41,13 +77,23 @@ std::optional<Error> exceeded_limits(const manifest::Limits& limits, const base:
                "change the kernel, or the limits in the manifest"};
 }
 
+void set_keys(Work& work, size_t index, const std::optional<base::Digest>& content) {
+  const ChosenUnit& chosen = work.prepared.units[index];
+  UnitResult& result = work.results[index];
+  if (!chosen.has_request) {
+    result.key = chosen.key;
+    return;
+  }
+  result.request_key = chosen.key;
+  if (content) result.key = content;
+}
+
 void reject(Work& work, const base::Digest& key, const Error& error, const UnitResult& details) {
   for (const uint32_t index : work.by_key.at(key)) {
     UnitResult& result = work.results[index];
     if (result.state != UnitState::kPending) continue;
-    result = details;
+    take_details(work, index, details);
     result.state = UnitState::kFailed;
-    result.key = key;
     result.error = error;
     ++work.progress.failed;
     ++work.progress.done;
@@ -60,9 +106,8 @@ bool skip(Work& work, const base::Digest& key, const Error& why, const UnitResul
   for (const uint32_t index : work.by_key.at(key)) {
     UnitResult& result = work.results[index];
     if (result.state != UnitState::kPending || !work.prepared.kernel(index).skip_unsupported) continue;
-    result = details;
+    take_details(work, index, details);
     result.state = UnitState::kSkipped;
-    result.key = key;
     result.error = why;
     ++work.progress.done;
     any = true;
@@ -81,7 +126,7 @@ base::Result<void> accept(Work& work, const base::Digest& key, const artifact::A
     UnitResult& result = work.results[index];
     if (result.state != UnitState::kPending) continue;
     result.state = arrival.state;
-    result.key = key;
+    set_keys(work, index, arrival.content_key);
     result.seconds = arrival.seconds;
     result.peak_bytes = arrival.peak_bytes;
     result.code_bytes = artifact.code.size();
@@ -94,17 +139,12 @@ base::Result<void> accept(Work& work, const base::Digest& key, const artifact::A
       const auto known = work.memory.find(unit.name);
       if (known != work.memory.end()) result.last = known->second->numbers;
     }
-    const std::string& symbol = unit.symbol.empty() ? unit.entry : unit.symbol;
     std::optional<Error> fault;
-    if (const artifact::KernelFacts* facts = artifact.facts.find(symbol)) {
-      result.facts = *facts;
+    if (const auto kernel = kernel_in(unit, work.prepared.kernel(index), artifact.facts)) {
+      result.facts = **kernel;
       fault = exceeded_limits(work.prepared.limits(index), work.prepared.kernel(index).place, result);
     } else {
-      fault = Error{
-          ErrorKind::kFailed,
-          util::format("its code object has no kernel \"{}\"; it has {}", symbol, kernels_of(artifact.facts)),
-          work.prepared.kernel(index).place,
-          {}};
+      fault = kernel.error();
     }
     ++work.progress.done;
     if (arrival.state == UnitState::kHit) ++work.progress.hits;

@@ -93,8 +93,13 @@ void Build::keep_fresh(State& state, base::ByteView bytes, bool save) {
   state.units = std::move(whole->units);
   if (touch) {
     std::vector<base::Digest> keys;
-    for (const UnitMemory& unit : state.units) keys.push_back(unit.key);
+    std::vector<base::Digest> requests;
+    for (const UnitMemory& unit : state.units) {
+      if (!unit.key.is_zero()) keys.push_back(unit.key);
+      if (unit.request_key) requests.push_back(*unit.request_key);
+    }
     holder_.get()->touch(keys);
+    holder_.get()->touch_records(requests);
     state.touched_s = now_s;
   }
   holder_.get()->save_state(state_id_, encode_state(state));
@@ -187,7 +192,6 @@ void Build::count_units() {
     UnitResult& result = work_->results[i];
     const bool is_left = result.state == UnitState::kPending;
     if (is_left && !options_.dry_run && !options_.pack_only) result.state = UnitState::kNotTried;
-    result.key = work_->prepared.units[i].key;
     switch (result.state) {
       case UnitState::kHit:
         ++summary_.hits;
@@ -256,7 +260,12 @@ int Build::exit_code() const {
 
 UnitMemory Build::remember(size_t index) const {
   const UnitResult& result = work_->results[index];
-  UnitMemory memory{work_->prepared.unit(index).name, result.key, result.seconds, result.peak_bytes, {}};
+  UnitMemory memory;
+  memory.name = work_->prepared.unit(index).name;
+  memory.request_key = result.request_key;
+  memory.key = result.key.value_or(base::Digest());
+  memory.seconds = result.seconds;
+  memory.peak_bytes = result.peak_bytes;
   if (result.code_bytes != 0) memory.numbers = artifact::numbers_of(result.facts, result.code_bytes);
   // A unit that was not tried keeps what an earlier build learned of it, and one that failed what its last
   // code object was like.
@@ -275,7 +284,7 @@ void Build::save_state(const std::string& output, const base::FileTuple& tuple) 
   if (holder_.get() == nullptr || holder_.is_temporary()) return;
   State state;
   state.build_id = engine::build_id();
-  state.key_domain = kContentDomain;
+  state.key_domain = key_domains();
   state.recorded_ns = started_ns_;
   state.touched_s = started_ns_ / 1'000'000'000;
   for (const manifest::Input& input : work_->prepared.plan.inputs) {
@@ -307,7 +316,7 @@ void Build::warn_of_store() {
                       util::format("the store {} had {} ({})", store->options().directory,
                                    util::counted(faults, "fault"), store->first_trouble()),
                       {},
-                      "`kc store verify` looks at every entry"};
+                      "`kc store verify` looks at everything in it"};
   if (options_.store.strict) {
     listener_.error(trouble);
   } else {

@@ -1,15 +1,15 @@
 // Pass: the misses run in the engine. The queue, its order and all decisions are here; the engine only
-// compiles.
-#include <unistd.h>
-
+// compiles, and its supervisor sees to it that each job is answered.
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <random>
+#include <string_view>
 #include <unordered_set>
 
 #include "base/atomic_file.h"
-#include "build/keys.h"
+#include "build/job_files.h"
+#include "build/keep.h"
 #include "build/work.h"
 #include "engine/order.h"
 #include "engine/supervisor.h"
@@ -36,7 +36,9 @@ struct Waiting {
   uint32_t unit = 0;               // index into prepared.units: the first miss of its key
   std::optional<double> expected;  // seconds, from an earlier build
   std::optional<Clock::time_point> busy_since;
+  std::optional<base::Digest> content;  // the content key that is busy, if it came so far
   Clock::time_point not_before{};
+  bool is_started = false;
 };
 
 class Misses {
@@ -47,14 +49,19 @@ class Misses {
  private:
   void queue_misses();
   Result<void> start_engine();
+  uint64_t peak_bytes(const std::unordered_set<std::string_view>& backends) const;
   unsigned choose_slots();
   Result<void> fill_slots();
   std::optional<Waiting> next_ready();
   util::Nanoseconds time_to_wait() const;
   Result<void> ended(engine::Done done);
-  void put(const base::Digest& key, uint32_t index, const engine::Done& done, bool unsupported);
+  Result<void> arrived(const Waiting& waiting, UnitState state, engine::Done& done);
+  Result<void> serve_busy(const base::Digest& content, const artifact::Artifact& artifact,
+                          const Arrival& arrival);
+  void busy(Waiting waiting, const engine::Done& done);
   void failed(uint32_t index, const engine::Done& done);
   void unsupported(uint32_t index, const engine::Done& done);
+  void is_over(const Waiting& waiting);
   void forget_expected(const Waiting& waiting);
   void stop(Error error);
   void stop_after_failures();
@@ -62,6 +69,8 @@ class Misses {
   engine::Job job_of(const Waiting& waiting) const;
 
   Work& work_;
+  Keeper keeper_{work_};
+  JobFiles files_{work_.prepared};
   std::deque<Waiting> queue_;
   std::vector<Waiting> busy_;
   std::map<uint32_t, Waiting> running_;
@@ -71,6 +80,7 @@ class Misses {
   size_t known_count_ = 0;
   uint64_t keep_going_ = 0;
   unsigned slots_ = 1;
+  size_t started_ = 0;  // of running_
   std::minstd_rand random_{static_cast<uint32_t>(base::random_u64())};
 };
 
@@ -82,26 +92,43 @@ void Misses::queue_misses() {
     if (work_.results[i].state != UnitState::kPending) continue;
     if (!keys.insert(work_.prepared.units[i].key).second) continue;
     units.push_back(i);
+    files_.count(i);
     const auto found = work_.memory.find(work_.prepared.unit(i).name);
     seconds.push_back(found != work_.memory.end() && found->second->seconds > 0
                           ? std::optional(found->second->seconds)
                           : std::nullopt);
   }
   for (const uint32_t at : engine::longest_first(seconds)) {
-    queue_.push_back({units[at], seconds[at], {}, {}});
+    queue_.push_back({units[at], seconds[at], {}, {}, {}, false});
     if (!seconds[at]) continue;
     known_seconds_ += *seconds[at];
     ++known_count_;
   }
 }
 
+// The most that a job of `backends` was seen to need, by what the last build knew of this plan's units.
+uint64_t Misses::peak_bytes(const std::unordered_set<std::string_view>& backends) const {
+  uint64_t peak = 0;
+  for (size_t i = 0; i < work_.prepared.units.size(); ++i) {
+    if (!backends.contains(work_.prepared.kernel(i).backend)) continue;
+    const auto known = work_.memory.find(work_.prepared.unit(i).name);
+    if (known != work_.memory.end()) peak = std::max(peak, known->second->peak_bytes);
+  }
+  return peak;
+}
+
 unsigned Misses::choose_slots() {
+  std::unordered_set<std::string_view> backends;  // those with misses
+  for (const Waiting& waiting : queue_) backends.insert(work_.prepared.kernel(waiting.unit).backend);
   engine::SlotLimits limits;
   limits.jobs = work_.options.jobs;
   limits.cpus = util::allowed_cpus();
   limits.free_bytes = util::available_memory();
-  for (const auto& [name, unit] : work_.memory)
-    limits.peak_bytes = std::max(limits.peak_bytes, unit->peak_bytes);
+  limits.peak_bytes = peak_bytes(backends);
+  limits.children = std::ranges::any_of(backends, [](std::string_view name) {
+    return backend::find_description(name)->run == backend::RunKind::kChild;
+  });
+  limits.address_space = util::address_space_limit();
   limits.processes_left = util::processes_left();
   limits.open_files = util::open_files_limit();
   const engine::Slots slots = engine::choose_slots(limits);
@@ -152,10 +179,6 @@ engine::Job Misses::job_of(const Waiting& waiting) const {
   job.target = unit.target.text;
   job.options = unit.options;
   job.config = unit.config;
-  for (const uint32_t source : unit.sources) {
-    job.sources.push_back(
-        {work_.prepared.plan.sources[source].identifier, work_.prepared.sources[source].bytes});
-  }
   job.timeout = chosen.timeout;
   job.waited = waiting.busy_since.has_value();
   const util::Nanoseconds patience = work_.options.lock_timeout.value_or(chosen.timeout);
@@ -179,13 +202,14 @@ std::optional<Waiting> Misses::next_ready() {
 }
 
 Result<void> Misses::fill_slots() {
-  while (running_.size() < slots_ && !work_.stopped) {
+  // Jobs that wait in the engine for a slot can no longer be kept back; with a limit of failures none may.
+  while (engine_->room() != 0 && (keep_going_ == 0 || running_.size() < slots_) && !work_.stopped) {
     const std::optional<Waiting> waiting = next_ready();
     if (!waiting) return {};
-    const auto sent = engine_->submit(job_of(*waiting));
+    const auto sent = engine_->submit(job_of(*waiting), files_.of(waiting->unit));
     if (!sent &&
         sent.error().kind == ErrorKind::kFailed) {  // too large for the engine: this unit's own fault
-      forget_expected(*waiting);
+      is_over(*waiting);
       reject(work_, work_.prepared.units[waiting->unit].key, sent.error(), {});
       stop_after_failures();
       continue;
@@ -198,7 +222,7 @@ Result<void> Misses::fill_slots() {
 
 util::Nanoseconds Misses::time_to_wait() const {
   util::Nanoseconds time = kTick;
-  if (running_.size() >= slots_ || !queue_.empty() || work_.stopped) return time;
+  if (engine_->room() == 0 || !queue_.empty() || work_.stopped) return time;
   const auto now = Clock::now();
   for (const Waiting& waiting : busy_) {
     time = std::clamp<util::Nanoseconds>(waiting.not_before - now, util::Nanoseconds(0), time);
@@ -212,35 +236,19 @@ void Misses::forget_expected(const Waiting& waiting) {
   --known_count_;
 }
 
+// A job that will not be asked for again.
+void Misses::is_over(const Waiting& waiting) {
+  forget_expected(waiting);
+  files_.ended(waiting.unit);
+}
+
 void Misses::stop(Error error) {
   if (!work_.stopped) work_.stopped = std::move(error);
 }
 
-void Misses::put(const base::Digest& key, uint32_t index, const engine::Done& done, bool unsupported) {
-  if (work_.store == nullptr) return;
-  const manifest::Unit& unit = work_.prepared.unit(index);
-  store::Entry entry;
-  entry.key = key;
-  entry.backend = work_.prepared.kernel(index).backend;
-  entry.target = unit.target.text;
-  entry.entry = unit.entry;
-  entry.kernel = work_.prepared.kernel(index).name;
-  entry.artifact = done.artifact;
-  entry.unsupported = unsupported;
-  entry.seconds = done.seconds;
-  entry.peak_bytes = done.peak_bytes;
-  entry.key_fields = content_key_fields(unit, *backend::find_description(entry.backend),
-                                        work_.prepared.compiler(entry.backend)->identity,
-                                        work_.prepared.input_digests(index));
-  entry.origin.kc_version = engine::build_id();
-  entry.origin.host = util::host_name();
-  entry.origin.user = std::to_string(geteuid());  // a number: names would need a look-up, which may hang
-  entry.origin.time_s = base::wall_clock_ns() / 1'000'000'000;
-  work_.store->put(entry);
-}
-
 UnitResult details_of(const engine::Done& done) {
   UnitResult details;
+  details.key = done.content_key;
   details.seconds = done.seconds;
   details.peak_bytes = done.peak_bytes;
   details.compiler_version = done.artifact.compiler_version;
@@ -249,14 +257,11 @@ UnitResult details_of(const engine::Done& done) {
 }
 
 void Misses::failed(uint32_t index, const engine::Done& done) {
-  const base::Digest key = work_.prepared.units[index].key;
   UnitResult details = details_of(done);
   details.output = done.output;
   Error error{ErrorKind::kFailed, done.message, {}, done.hint};
-  if (work_.store != nullptr && !done.output.empty()) {
-    details.output_path = work_.store->keep_output(key, base::as_bytes(done.output));
-  }
-  reject(work_, key, error, details);
+  keeper_.keep_failure(index, done, error, details);
+  reject(work_, work_.prepared.units[index].key, error, details);
 }
 
 // The compiler has no code for this target. Kernels that allow it are done with it, and the answer is kept
@@ -272,7 +277,9 @@ void Misses::unsupported(uint32_t index, const engine::Done& done) {
     diagnostics.insert(diagnostics.begin(), {artifact::Severity::kError, {}, done.message, {}, 0, 0});
   }
   const Error why{ErrorKind::kFailed, done.message, {}, done.hint};
-  if (skip(work_, key, why, details_of(answer))) put(key, index, answer, true);
+  UnitResult details = details_of(answer);
+  details.key = keeper_.content_of(index, done);
+  if (skip(work_, key, why, details)) keeper_.put(index, *details.key, answer, true);
   if (std::ranges::any_of(units, is_pending)) failed(index, done);
 }
 
@@ -283,35 +290,71 @@ void Misses::stop_after_failures() {
         util::format("stopped after {}", util::counted(work_.progress.failed, "failure"))});
 }
 
+// Somebody else has one of the job's keys: it is asked for again later.
+void Misses::busy(Waiting waiting, const engine::Done& done) {
+  const auto now = Clock::now();
+  if (!waiting.busy_since) waiting.busy_since = now;
+  std::uniform_int_distribution<int64_t> pause(kPollLeastMs, kPollMostMs);
+  waiting.not_before = now + std::chrono::milliseconds(pause(random_));
+  waiting.content = done.content_key;
+  waiting.is_started = false;
+  busy_.push_back(waiting);
+}
+
+Result<void> Misses::arrived(const Waiting& waiting, UnitState state, engine::Done& done) {
+  const uint32_t index = waiting.unit;
+  const base::Digest content = keeper_.content_of(index, done);
+  if (state == UnitState::kCompiled) {
+    keeper_.put(index, content, done, false);
+  } else {
+    keeper_.put_record(index, content);
+  }
+  const Arrival arrival{state, done.seconds, done.peak_bytes, done.content_key};
+  KC_TRY(accept(work_, work_.prepared.units[index].key, done.artifact, arrival));
+  return done.content_key ? serve_busy(content, done.artifact, arrival) : Result<void>();
+}
+
+// Jobs of this build that waited for just this content key: they have other requests and the same code.
+Result<void> Misses::serve_busy(const base::Digest& content, const artifact::Artifact& artifact,
+                                const Arrival& arrival) {
+  for (size_t i = 0; i < busy_.size();) {
+    if (busy_[i].content != content) {
+      ++i;
+      continue;
+    }
+    const Waiting waiting = busy_[i];
+    busy_.erase(busy_.begin() + static_cast<ptrdiff_t>(i));
+    is_over(waiting);
+    keeper_.put_record(waiting.unit, content);
+    KC_TRY(accept(work_, work_.prepared.units[waiting.unit].key, artifact,
+                  {UnitState::kHit, arrival.seconds, arrival.peak_bytes, content}));
+  }
+  return {};
+}
+
 Result<void> Misses::ended(engine::Done done) {
   const auto found = running_.find(done.id);
   if (found == running_.end()) {
     return base::fail(ErrorKind::kInternal, "the engine answered a job that it was not given");
   }
-  Waiting waiting = found->second;
+  const Waiting waiting = found->second;
   running_.erase(found);
-  if (done.state != JobState::kBusy) forget_expected(waiting);
-  const base::Digest key = work_.prepared.units[waiting.unit].key;
+  if (waiting.is_started) --started_;
+  Result<void> result;
   switch (done.state) {
-    case JobState::kCompiled: {
-      put(key, waiting.unit, done, false);
-      if (done.holds_key) engine_->release(key);
-      KC_TRY(accept(work_, key, done.artifact, {UnitState::kCompiled, done.seconds, done.peak_bytes}));
+    case JobState::kCompiled:
+      result = arrived(waiting, UnitState::kCompiled, done);
       break;
-    }
     case JobState::kHit:
-      KC_TRY(accept(work_, key, done.artifact, {UnitState::kHit, done.seconds, done.peak_bytes}));
+      result = arrived(waiting, UnitState::kHit, done);
       break;
-    case JobState::kBusy: {
-      const auto now = Clock::now();
-      if (!waiting.busy_since) waiting.busy_since = now;
-      std::uniform_int_distribution<int64_t> pause(kPollLeastMs, kPollMostMs);
-      waiting.not_before = now + std::chrono::milliseconds(pause(random_));
-      busy_.push_back(waiting);
+    case JobState::kBusy:
+      busy(waiting, done);
       break;
-    }
     case JobState::kFailed:
     case JobState::kTimeout:
+    case JobState::kCrashed:
+    case JobState::kTainted:
       failed(waiting.unit, done);
       break;
     case JobState::kUnsupported:
@@ -325,13 +368,16 @@ Result<void> Misses::ended(engine::Done done) {
             done.hint});
       break;
   }
+  if (done.holds_key) engine_->release(done.id);
+  KC_TRY(result);
+  if (done.state != JobState::kBusy) is_over(waiting);
   stop_after_failures();
   return {};
 }
 
 void Misses::tell_progress() {
   Progress& progress = work_.progress;
-  progress.running = running_.size();
+  progress.running = started_;
   progress.seconds_left.reset();
   const size_t left = queue_.size() + busy_.size() + running_.size();
   // An estimate from half of the units is shown; from fewer it would mislead.
@@ -350,19 +396,20 @@ Result<void> Misses::run() {
   if (work_.stopped || work_.interrupted()) return {};
   KC_TRY(start_engine());
   while (!running_.empty() || ((!queue_.empty() || !busy_.empty()) && !work_.stopped)) {
-    if (work_.interrupted()) return {};
     KC_TRY(fill_slots());
     tell_progress();
     auto heard = engine_->wait(time_to_wait(), work_.signals.descriptor());
     if (!heard) {
       if (work_.interrupted()) return {};  // whoever ended this build may have ended its engine too
-      Error error = heard.error();
-      if (!running_.empty()) {
-        std::vector<std::string> names;
-        for (const auto& [unit, waiting] : running_) names.push_back(work_.prepared.unit(unit).name);
-        error.message += util::format("; it was compiling {}", util::listed(names));
-      }
-      return std::unexpected(std::move(error));
+      return std::unexpected(std::move(heard).error());
+    }
+    if (heard->woken && work_.interrupted()) return {};
+    for (const std::string& note : heard->notes) work_.listener.note(note);
+    for (const engine::Started& started : heard->started) {
+      const auto job = running_.find(started.id);
+      if (job == running_.end() || job->second.is_started) continue;
+      job->second.is_started = true;
+      ++started_;
     }
     for (engine::Done& done : heard->done) KC_TRY(ended(std::move(done)));
   }

@@ -1,8 +1,11 @@
 #include "build/keys.h"
 
+#include "base/bytes.h"
+
 namespace kc::build {
 namespace {
 
+// Those of the content key (backend/content_key.cpp) have the same numbers where they mean the same.
 enum Tag : uint8_t {
   kBackend = 1,
   kAdapterRevision = 2,
@@ -16,63 +19,100 @@ enum Tag : uint8_t {
   kLibrary = 10,
   kDependName = 11,
   kDepend = 12,
+  kSourceName = 14,
+  kLibraryName = 15,
+  kConfigName = 16,
+  kConfigValue = 17,
 };
 
-// A cubin of a Tile IR kernel carries launch code for the host's processor, so it is part of what was asked.
-#if defined(__x86_64__)
-constexpr std::string_view kHostArchitecture = "x86_64";
-#elif defined(__aarch64__)
-constexpr std::string_view kHostArchitecture = "aarch64";
-#else
-#error "kc runs on x86-64 and aarch64 hosts"
-#endif
+enum class Form : uint8_t { kText, kHex };
 
-// Calls `visit(tag, name, value)` for each field of the key, in order. Digests are given as their raw bytes.
+// Calls `visit(tag, name, value, form)` for each field of the key, in order. Digests are given as their raw
+// bytes.
 template <typename Visit>
 void visit_fields(const manifest::Unit& unit, const backend::Description& backend,
-                  const base::Digest& compiler_identity, const InputDigests& inputs, const Visit& visit) {
+                  const base::Digest& compiler_identity, const InputFiles& inputs, const Visit& visit) {
+  const auto text = [&](Tag tag, std::string_view name, std::string_view value) {
+    visit(tag, name, base::as_bytes(value), Form::kText);
+  };
+  const auto files = [&](Tag tag, std::string_view name, Tag content, const std::vector<InputFile>& list) {
+    for (const InputFile& file : list) {
+      text(tag, name, file.identifier);
+      visit(content, "content", file.digest.view(), Form::kHex);
+    }
+  };
   base::ByteWriter revision;
   revision.u64(backend.adapter_revision);
-  visit(kBackend, "backend", base::as_bytes(backend.name));
-  visit(kAdapterRevision, "adapter_revision", base::ByteView(revision.bytes()));
-  visit(kCompiler, "compiler", compiler_identity.view());
-  visit(kHost, "host", base::as_bytes(kHostArchitecture));
-  visit(kTarget, "target", base::as_bytes(unit.target.text));
-  visit(kEntry, "entry", base::as_bytes(unit.entry));
+  text(kBackend, "backend", backend.name);
+  visit(kAdapterRevision, "adapter_revision", base::ByteView(revision.bytes()), Form::kHex);
+  visit(kCompiler, "compiler", compiler_identity.view(), Form::kHex);
+  text(kHost, "host", backend::kHostArchitecture);
+  text(kTarget, "target", unit.target.text);
+  text(kEntry, "entry", unit.entry);
   for (const auto& [name, value] : unit.options) {
-    visit(kOptionName, "option", base::as_bytes(name));
-    visit(kOptionValue, "value", base::as_bytes(value));
+    text(kOptionName, "option", name);
+    text(kOptionValue, "value", value);
   }
-  for (const base::Digest& source : inputs.sources) visit(kSource, "source", source.view());
-  for (const base::Digest& library : inputs.libraries) visit(kLibrary, "library", library.view());
-  for (const auto& [name, digest] : inputs.depends) {
-    visit(kDependName, "depends", base::as_bytes(name));
-    visit(kDepend, "content", digest.view());
+  for (const auto& [name, value] : unit.config) {
+    text(kConfigName, "config", name);
+    text(kConfigValue, "value", value);
   }
+  files(kSourceName, "source", kSource, inputs.sources);
+  files(kLibraryName, "library", kLibrary, inputs.libraries);
+  files(kDependName, "depends", kDepend, inputs.depends);
 }
 
 }  // namespace
 
-base::Digest content_key(const manifest::Unit& unit, const backend::Description& backend,
-                         const base::Digest& compiler_identity, const InputDigests& inputs) {
-  base::KeyHasher hasher(kContentDomain);
+std::string key_domains() {
+  return std::string(backend::kContentDomain) + std::string(kRequestDomain);
+}
+
+bool is_another_key_format(std::string_view earlier) {
+  while (!earlier.empty()) {
+    const size_t end = earlier.find('\0');
+    const std::string_view domain = earlier.substr(0, end == std::string_view::npos ? end : end + 1);
+    if (domain != backend::kContentDomain && domain != kRequestDomain) return true;
+    earlier.remove_prefix(domain.size());
+  }
+  return false;
+}
+
+base::Digest request_key(const manifest::Unit& unit, const backend::Description& backend,
+                         const base::Digest& compiler_identity, const InputFiles& inputs) {
+  base::KeyHasher hasher(kRequestDomain);
   visit_fields(unit, backend, compiler_identity, inputs,
-               [&](Tag tag, std::string_view, base::ByteView value) { hasher.field(tag, value); });
+               [&](Tag tag, std::string_view, base::ByteView value, Form) { hasher.field(tag, value); });
   return hasher.finish();
 }
 
-std::vector<std::pair<std::string, std::string>> content_key_fields(const manifest::Unit& unit,
+std::vector<std::pair<std::string, std::string>> request_key_fields(const manifest::Unit& unit,
                                                                     const backend::Description& backend,
                                                                     const base::Digest& compiler_identity,
-                                                                    const InputDigests& inputs) {
+                                                                    const InputFiles& inputs) {
   std::vector<std::pair<std::string, std::string>> fields;
   visit_fields(unit, backend, compiler_identity, inputs,
-               [&](Tag tag, std::string_view name, base::ByteView value) {
-                 const bool is_text = tag != kCompiler && tag != kSource && tag != kLibrary &&
-                                      tag != kDepend && tag != kAdapterRevision;
-                 fields.emplace_back(name, is_text ? std::string(base::as_text(value)) : base::to_hex(value));
+               [&](Tag, std::string_view name, base::ByteView value, Form form) {
+                 fields.emplace_back(
+                     name, form == Form::kText ? std::string(base::as_text(value)) : base::to_hex(value));
                });
   return fields;
+}
+
+backend::ContentKeyInputs content_key_inputs(const manifest::Unit& unit, const backend::Description& backend,
+                                             const base::Digest& compiler_identity,
+                                             const InputFiles& inputs) {
+  backend::ContentKeyInputs out;
+  out.backend = backend.name;
+  out.adapter_revision = backend.adapter_revision;
+  out.compiler = compiler_identity;
+  out.target = unit.target.text;
+  out.entry = unit.entry;
+  out.options = unit.options;
+  if (backend.has_front_half) return out;  // the module stands for all files and the configuration
+  for (const InputFile& source : inputs.sources) out.sources.push_back(source.digest);
+  for (const InputFile& file : inputs.depends) out.depends.emplace_back(file.identifier, file.digest);
+  return out;
 }
 
 }  // namespace kc::build

@@ -1,4 +1,5 @@
-// Content keys (docs/architecture.md: keys). For a backend without a front half this is the unit's only key.
+// The keys of a unit (docs/architecture.md: keys). A backend without a front half has one, the content key;
+// one with a front half has a request key too, and its content key is known to whoever has linked the module.
 #pragma once
 
 #include <string>
@@ -7,30 +8,46 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/content_key.h"
 #include "base/digest.h"
 #include "manifest/plan.h"
 
 namespace kc::build {
 
 /// Raised together with the list of expected keys in tests/golden when keys are meant to change.
-inline constexpr std::string_view kContentDomain{"kc-content-v1\0", 14};
+inline constexpr std::string_view kRequestDomain{"kc-request-v1\0", 14};
 
-/// Digests of what a unit is made from, each list in order.
-struct InputDigests {
-  std::vector<base::Digest> sources;
-  std::vector<base::Digest> libraries;
-  std::vector<std::pair<std::string, base::Digest>>
-      depends;  // with the identifiers: sources open them by name
+/// The domains of all keys, one behind the other: what a state says of the keys in it.
+std::string key_domains();
+/// Whether `earlier`, what another kc wrote so, names a domain that this one does not make keys of: what was
+/// stored under those is not found again.
+bool is_another_key_format(std::string_view earlier);
+
+/// A file that a unit is made from.
+struct InputFile {
+  std::string identifier;
+  base::Digest digest;
 };
 
-/// The key of `unit`: what its code generator gets and nothing else.
-base::Digest content_key(const manifest::Unit& unit, const backend::Description& backend,
-                         const base::Digest& compiler_identity, const InputDigests& inputs);
+/// What a unit is made from, each list in order.
+struct InputFiles {
+  std::vector<InputFile> sources;
+  std::vector<InputFile> libraries;
+  std::vector<InputFile> depends;
+};
 
-/// The same fields for people: name and value, digests and numbers in hexadecimal. An entry keeps them.
-std::vector<std::pair<std::string, std::string>> content_key_fields(const manifest::Unit& unit,
+/// What was asked: of `unit`, with everything that its compiler could look at.
+base::Digest request_key(const manifest::Unit& unit, const backend::Description& backend,
+                         const base::Digest& compiler_identity, const InputFiles& inputs);
+
+/// The same fields for people: name and value, digests and numbers in hexadecimal. A record keeps them.
+std::vector<std::pair<std::string, std::string>> request_key_fields(const manifest::Unit& unit,
                                                                     const backend::Description& backend,
                                                                     const base::Digest& compiler_identity,
-                                                                    const InputDigests& inputs);
+                                                                    const InputFiles& inputs);
+
+/// What the content key of `unit` is made of; `module` is filled in by who has it.
+backend::ContentKeyInputs content_key_inputs(const manifest::Unit& unit, const backend::Description& backend,
+                                             const base::Digest& compiler_identity, const InputFiles& inputs);
 
 }  // namespace kc::build

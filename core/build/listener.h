@@ -26,8 +26,9 @@ enum class UnitState : uint8_t {
 /// How one unit went.
 struct UnitResult {
   UnitState state = UnitState::kPending;
-  base::Digest key;
-  double seconds = 0;  // of the compile, also for a hit
+  std::optional<base::Digest> request_key;  // of a unit with two keys
+  std::optional<base::Digest> key;          // content key; unset while only an engine could tell it
+  double seconds = 0;                       // of the compile, also for a hit
   uint64_t peak_bytes = 0;
   uint64_t code_bytes = 0;
   std::string compiler_version;

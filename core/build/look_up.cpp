@@ -19,6 +19,7 @@ void release_sources(Work& work) {
   for (size_t i = 0; i < work.prepared.units.size(); ++i) {
     if (work.results[i].state != UnitState::kPending) continue;
     for (const uint32_t source : work.prepared.unit(i).sources) needed[source] = true;
+    for (const uint32_t library : work.prepared.kernel(i).libraries) needed[library] = true;
   }
   for (size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) work.prepared.sources[i].bytes = {};
@@ -29,6 +30,7 @@ void release_sources(Work& work) {
 // units stay misses: they are compiled again, to say why in full.
 void take_answer(Work& work, const base::Digest& key, const store::Entry& entry) {
   UnitResult details;
+  details.key = entry.key;
   details.seconds = entry.seconds;
   details.peak_bytes = entry.peak_bytes;
   details.compiler_version = entry.artifact.compiler_version;
@@ -43,8 +45,24 @@ void take_answer(Work& work, const base::Digest& key, const store::Entry& entry)
                         {}};
   skip(work, key, why, details);
   for (const uint32_t index : work.by_key.at(key)) {
-    if (work.results[index].state == UnitState::kPending) work.results[index].error = why;
+    UnitResult& result = work.results[index];
+    if (result.state != UnitState::kPending) continue;
+    result.error = why;
+    set_keys(work, index, entry.key);
   }
+}
+
+// What the store has for one job.
+struct Found {
+  std::optional<base::Digest> content;  // of a job with two keys: what its record says
+  std::optional<store::Entry> entry;
+};
+
+Found find(store::Store& store, const ChosenUnit& chosen) {
+  if (!chosen.has_request) return {{}, store.get(chosen.key)};
+  const std::optional<store::Record> record = store.get_record(chosen.key);
+  if (!record) return {};
+  return {record->content, store.get(record->content)};
 }
 
 }  // namespace
@@ -52,32 +70,36 @@ void take_answer(Work& work, const base::Digest& key, const store::Entry& entry)
 base::Result<void> look_up(Work& work) {
   for (uint32_t i = 0; i < work.prepared.units.size(); ++i) {
     work.by_key[work.prepared.units[i].key].push_back(i);
+    set_keys(work, i, {});
   }
-  std::vector<base::Digest> keys;  // in plan order, so that the spool is too
+  std::vector<uint32_t> jobs;  // the first unit of each, in plan order, so that the spool is too
   for (uint32_t i = 0; i < work.prepared.units.size(); ++i) {
     const ChosenUnit& chosen = work.prepared.units[i];
     if (work.by_key.at(chosen.key).front() != i) continue;
     if (chosen.refused) {
       reject(work, chosen.key, *chosen.refused, {});
     } else {
-      keys.push_back(chosen.key);
+      jobs.push_back(i);
     }
   }
   if (work.store == nullptr) return {};
   const unsigned threads = util::allowed_cpus();
-  std::vector<std::optional<store::Entry>> entries(kBatch);
-  for (size_t start = 0; start < keys.size() && !work.interrupted(); start += kBatch) {
-    const size_t count = std::min(kBatch, keys.size() - start);
-    base::parallel_for(count, threads, [&](size_t i) { entries[i] = work.store->get(keys[start + i]); });
+  std::vector<Found> batch(kBatch);
+  for (size_t start = 0; start < jobs.size() && !work.interrupted(); start += kBatch) {
+    const size_t count = std::min(kBatch, jobs.size() - start);
+    base::parallel_for(count, threads,
+                       [&](size_t i) { batch[i] = find(*work.store, work.prepared.units[jobs[start + i]]); });
     for (size_t i = 0; i < count; ++i) {
-      if (!entries[i]) continue;
-      const store::Entry entry = std::move(*entries[i]);
-      if (entry.unsupported) {
-        take_answer(work, keys[start + i], entry);
-        continue;
+      const base::Digest& key = work.prepared.units[jobs[start + i]].key;
+      const Found found = std::move(batch[i]);
+      if (!found.entry) {
+        for (const uint32_t index : work.by_key.at(key)) set_keys(work, index, found.content);
+      } else if (found.entry->unsupported) {
+        take_answer(work, key, *found.entry);
+      } else {
+        KC_TRY(accept(work, key, found.entry->artifact,
+                      {UnitState::kHit, found.entry->seconds, found.entry->peak_bytes, found.content}));
       }
-      KC_TRY(
-          accept(work, keys[start + i], entry.artifact, {UnitState::kHit, entry.seconds, entry.peak_bytes}));
     }
   }
   release_sources(work);

@@ -48,7 +48,7 @@ bundle::Record record_of(const Work& work, size_t index) {
   if (unit.target.vendor == target::Vendor::kNvidia && result.toolkit.starts_with("13.")) {
     record.lowest_driver = kDriverOfToolkit13;
   }
-  record.content_key = result.key;
+  record.content_key = result.key.value_or(base::Digest());  // what has code has one
   record.facts = result.facts;
   record.metadata = kernel.metadata;
   if (!unit.selection.empty()) {

@@ -37,6 +37,8 @@ class Planner {
   Memory memory_;
   std::optional<Prepared> prepared_;
   std::vector<UnitState> states_;  // parallel to prepared_->units
+  std::vector<std::optional<base::Digest>>
+      contents_;  // content keys, as far as records tell them; parallel too
   // Seconds that each unit adds to the whole; unset when nothing is known. Parallel to prepared_->units.
   std::vector<std::optional<double>> shares_;
 };
@@ -49,9 +51,15 @@ void Planner::load_earlier() {
 
 void Planner::decide_units() {
   std::vector<store::Held> held(prepared_->units.size(), store::Held::kNothing);
+  contents_.resize(held.size());
+  const auto look = [&](store::Store& store, size_t i) {
+    const ChosenUnit& chosen = prepared_->units[i];
+    contents_[i] = chosen.has_request ? store.recorded(chosen.key) : std::optional(chosen.key);
+    if (contents_[i]) held[i] = store.holds(*contents_[i]);
+  };
   if (store::Store* store = holder_.get()) {
     base::parallel_for(held.size(), std::min(util::allowed_cpus(), kLookThreads),
-                       [&](size_t i) { held[i] = store->holds(prepared_->units[i].key); });
+                       [&](size_t i) { look(*store, i); });
   }
   for (size_t i = 0; i < held.size(); ++i) {
     UnitState state = UnitState::kPending;
@@ -126,7 +134,9 @@ int Planner::tell() {
     }
     UnitResult result;
     result.state = states_[i];
-    result.key = prepared_->units[i].key;
+    const ChosenUnit& chosen = prepared_->units[i];
+    if (chosen.has_request) result.request_key = chosen.key;
+    result.key = chosen.has_request ? contents_[i] : chosen.key;
     switch (result.state) {
       case UnitState::kHit:
         ++kernel.hits;

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <set>
-#include <unordered_set>
 
 #include "base/parallel.h"
+#include "build/look.h"
 #include "build/rules.h"
 #include "manifest/names.h"
 #include "manifest/source_table.h"
@@ -21,6 +20,9 @@ using base::ErrorKind;
 
 // Hashing and reading are bound by memory and disk: more threads than this gained nothing.
 constexpr unsigned kReadThreads = 8;
+
+// Units whose keys one thread computes at a time: some hundred microseconds of work.
+constexpr size_t kKeyBlock = 32;
 
 using Failure = std::unexpected<ErrorKind>;
 
@@ -141,54 +143,6 @@ void read_sources(Prepared& prepared, std::vector<Error>& errors) {
   }
 }
 
-// A look at the sources: what no compiler could take, and entries that are not there.
-void look_at_sources(Prepared& prepared) {
-  struct Look {
-    std::optional<Error> refused;
-    std::optional<std::vector<std::string>> entries;  // in the order of the source
-    std::unordered_set<std::string_view> names;       // the same, to find one of thousands
-  };
-  std::map<std::pair<std::string, uint32_t>, Look> looks;
-  for (size_t i = 0; i < prepared.units.size(); ++i) {
-    const std::string& backend = prepared.kernel(i).backend;
-    ChosenUnit& chosen = prepared.units[i];
-    const manifest::Unit& unit = prepared.unit(i);
-    std::vector<const Look*> lists;
-    for (const uint32_t source : unit.sources) {
-      const auto [at, added] = looks.try_emplace({backend, source});
-      if (added) {
-        const base::Bytes& bytes = prepared.sources[source].bytes;
-        const std::string& name = prepared.plan.sources[source].identifier;
-        if (auto checked = backend::check_source(backend, name, bytes); !checked) {
-          at->second.refused = checked.error();
-        } else if (auto entries = backend::entries_of(backend, name, bytes)) {
-          at->second.entries = std::move(*entries);
-          at->second.names.insert(at->second.entries->begin(), at->second.entries->end());
-        }
-      }
-      if (at->second.refused && !chosen.refused) {
-        chosen.refused = at->second.refused;
-        chosen.refused->kind = ErrorKind::kFailed;  // its content is at fault, not that it cannot be read
-      }
-      if (at->second.entries) lists.push_back(&at->second);
-    }
-    // A source whose entries cannot be read without the compiler may hold any.
-    if (chosen.refused || lists.size() != unit.sources.size()) continue;
-    const bool is_there = std::any_of(lists.begin(), lists.end(),
-                                      [&](const Look* look) { return look->names.contains(unit.entry); });
-    if (!is_there) {
-      std::vector<std::string> all;
-      for (const Look* look : lists) all.insert(all.end(), look->entries->begin(), look->entries->end());
-      const std::string& source = prepared.plan.sources[unit.sources.front()].identifier;
-      std::string hint = util::did_you_mean(unit.entry, all);
-      chosen.refused = Error{ErrorKind::kFailed,
-                             util::format("{} has no entry \"{}\"; it has {}", util::escape(source),
-                                          unit.entry, all.empty() ? "none" : util::escape(util::listed(all))),
-                             prepared.kernel(i).place, std::move(hint)};
-    }
-  }
-}
-
 void find_compilers(Prepared& prepared, const Options& options, const State* earlier,
                     std::vector<Error>& errors) {
   std::map<std::string, std::vector<size_t>> users;
@@ -207,13 +161,44 @@ void find_compilers(Prepared& prepared, const Options& options, const State* ear
     }
     const auto known =
         earlier != nullptr ? known_digests(earlier->compilers, earlier->recorded_ns) : backend::KnownDigest();
-    auto found = backend::find_compiler(name, options.search, known);
+    const backend::Compiler* before = nullptr;
+    if (earlier != nullptr) {
+      const auto at = std::ranges::find(earlier->compilers, name, &backend::Compiler::backend);
+      if (at != earlier->compilers.end()) before = &*at;
+    }
+    auto found = backend::find_compiler(name, options.search, known, nullptr, before);
     if (found) {
       prepared.compilers.push_back(std::move(*found));
     } else {
       errors.push_back(found.error());
     }
   }
+}
+
+// Units of one kernel follow one another and most are made from the same files: each thread lists them once a
+// run of such units.
+void compute_keys(Prepared& prepared) {
+  const size_t blocks = (prepared.units.size() + kKeyBlock - 1) / kKeyBlock;
+  base::parallel_for(blocks, std::min(util::allowed_cpus(), kReadThreads), [&](size_t block) {
+    const size_t end = std::min(prepared.units.size(), (block + 1) * kKeyBlock);
+    InputFiles files;
+    const manifest::Unit* listed = nullptr;
+    for (size_t i = block * kKeyBlock; i < end; ++i) {
+      const manifest::Unit& unit = prepared.unit(i);
+      if (listed == nullptr || listed->kernel != unit.kernel || listed->sources != unit.sources) {
+        files = prepared.input_files(i);
+        listed = &unit;
+      }
+      const std::string& name = prepared.kernel(i).backend;
+      const backend::Description& backend = *backend::find_description(name);
+      const base::Digest& compiler = prepared.compiler(name)->identity;
+      ChosenUnit& chosen = prepared.units[i];
+      chosen.has_request = backend.has_front_half;
+      chosen.key = chosen.has_request
+                       ? request_key(unit, backend, compiler, files)
+                       : backend::content_key(content_key_inputs(unit, backend, compiler, files));
+    }
+  });
 }
 
 }  // namespace
@@ -224,14 +209,14 @@ const backend::Compiler* Prepared::compiler(std::string_view backend) const {
   return found == compilers.end() ? nullptr : &*found;
 }
 
-InputDigests Prepared::input_digests(size_t index) const {
-  InputDigests out;
-  for (const uint32_t source : unit(index).sources) out.sources.push_back(sources[source].digest);
-  for (const uint32_t library : kernel(index).libraries) out.libraries.push_back(sources[library].digest);
-  for (const uint32_t file : kernel(index).depends) {
-    out.depends.emplace_back(plan.sources[file].identifier, sources[file].digest);
-  }
-  return out;
+InputFiles Prepared::input_files(size_t index) const {
+  const auto list = [&](const std::vector<uint32_t>& indices) {
+    std::vector<InputFile> out;
+    out.reserve(indices.size());
+    for (const uint32_t i : indices) out.push_back({plan.sources[i].identifier, sources[i].digest});
+    return out;
+  };
+  return {list(unit(index).sources), list(kernel(index).libraries), list(kernel(index).depends)};
 }
 
 std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* earlier, Listener& listener) {
@@ -259,11 +244,7 @@ std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* 
   if (!errors.empty()) return report(listener, errors);
   look_at_sources(prepared);
 
-  for (size_t i = 0; i < prepared.units.size(); ++i) {
-    const std::string& backend = prepared.kernel(i).backend;
-    prepared.units[i].key = content_key(prepared.unit(i), *backend::find_description(backend),
-                                        prepared.compiler(backend)->identity, prepared.input_digests(i));
-  }
+  compute_keys(prepared);
   return prepared;
 }
 

@@ -19,7 +19,10 @@ namespace kc::build {
 /// A unit of this build.
 struct ChosenUnit {
   uint32_t unit = 0;  // index into Plan::units
+  /// What the unit is looked up and compiled by: the request key of a backend with a front half, else the
+  /// content key. Units that share it are one job.
   base::Digest key;
+  bool has_request = false;  // `key` is a request key
   util::Nanoseconds timeout{};
   std::optional<base::Error> refused;  // its sources cannot be compiled, as a look at them shows
 };
@@ -37,8 +40,8 @@ struct Prepared {
   const manifest::Kernel& kernel(size_t index) const { return plan.kernels[unit(index).kernel]; }
   const backend::Compiler* compiler(std::string_view backend) const;
   const manifest::Limits& limits(size_t index) const { return plan.limits[unit(index).limits]; }
-  /// Digests of what unit `index` is made from.
-  InputDigests input_digests(size_t index) const;
+  /// What unit `index` is made from.
+  InputFiles input_files(size_t index) const;
 };
 
 /// Errors go to `listener`, all of them; the returned kind is that of the worst. `earlier` may be null.

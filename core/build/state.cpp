@@ -114,6 +114,8 @@ base::Bytes encode_state(const State& state) {
   out.u32(static_cast<uint32_t>(state.units.size()));
   for (const UnitMemory& unit : state.units) {
     out.text(unit.name);
+    out.boolean(unit.request_key.has_value());
+    if (unit.request_key) write_digest(out, *unit.request_key);
     write_digest(out, unit.key);
     out.f64(unit.seconds);
     out.u64(unit.peak_bytes);
@@ -144,9 +146,10 @@ std::optional<State> decode_state(base::ByteView bytes, bool with_units) {
   for (backend::Compiler& compiler : state.compilers) compiler = backend::read_compiler(in);
   if (state.skipped_count > state.unit_count) return std::nullopt;
   if (!with_units) return in.ok() ? std::optional(std::move(state)) : std::nullopt;
-  state.units.resize(in.count(53));
+  state.units.resize(in.count(54));
   for (UnitMemory& unit : state.units) {
     unit.name = in.text();
+    if (in.boolean()) unit.request_key = read_digest(in);
     unit.key = read_digest(in);
     unit.seconds = in.f64();
     if (!std::isfinite(unit.seconds) || unit.seconds < 0) return std::nullopt;
@@ -179,8 +182,8 @@ Freshness check_state(State& state, const backend::SearchVariables& search, int6
     if (!input_holds(input, state.recorded_ns, is_news)) return Freshness::kChanged;
   }
   for (backend::Compiler& known : state.compilers) {
-    auto found =
-        backend::find_compiler(known.backend, search, known_digests(state.compilers, state.recorded_ns));
+    auto found = backend::find_compiler(known.backend, search,
+                                        known_digests(state.compilers, state.recorded_ns), nullptr, &known);
     if (!found || found->identity != known.identity) return Freshness::kChanged;
     is_news = is_news || !same_files(*found, known);
     for (const backend::IdentityFile& file : found->files) {

@@ -26,15 +26,16 @@ struct InputMemory {
 
 struct UnitMemory {
   std::string name;
-  base::Digest key;
+  std::optional<base::Digest> request_key;  // of a unit with two keys
+  base::Digest key;                         // content key; zero while only an engine could tell it
   double seconds = 0;
   uint64_t peak_bytes = 0;
   std::optional<artifact::Numbers> numbers;  // of its code object; unset for a unit without one
 };
 
 struct State {
-  std::string build_id;  // of the kc that wrote it: another one plans anew
-  std::string key_domain;
+  std::string build_id;     // of the kc that wrote it: another one plans anew
+  std::string key_domain;   // of all keys, see key_domains()
   int64_t recorded_ns = 0;  // no tuple below was taken before: younger files were not settled
   int64_t touched_s = 0;    // when the entries were last marked as used
   std::vector<InputMemory> inputs;

@@ -16,7 +16,7 @@ std::optional<StoredState> load_state(store::Store& store, const Options& option
   if (!bytes) return std::nullopt;
   auto head = decode_state(*bytes, false);
   // Another kc may have written other fields in another order; what keys it made stands before them.
-  if (head && head->key_domain != kContentDomain) {
+  if (head && is_another_key_format(head->key_domain)) {
     listener.note("key format changed: everything is compiled once more");
   }
   if (!head || head->build_id != engine::build_id()) return std::nullopt;

@@ -31,7 +31,7 @@ struct Work {
   Progress progress;
   std::optional<base::Error> stopped;  // why no more units are tried; its kind decides the exit code
 
-  /// Units that share a key are one job: indices into prepared.units, by key.
+  /// Units that share ChosenUnit::key are one job: indices into prepared.units, by key.
   std::unordered_map<base::Digest, std::vector<uint32_t>> by_key;
 
   bool interrupted() { return signals.pending().has_value(); }
@@ -42,19 +42,24 @@ struct Arrival {
   UnitState state = UnitState::kHit;  // kHit or kCompiled
   double seconds = 0;
   uint64_t peak_bytes = 0;
+  std::optional<base::Digest> content_key;  // of units with two keys
 };
 
-// Units of one key may be of kernels that allow different things, so each of these decides only those that
-// are still kPending.
+// In what follows `key` is a ChosenUnit::key. Units of one key may be of kernels that allow different things,
+// so each of these decides only those that are still kPending.
 
 /// Takes an artifact for every unit of `key`: keeps its code in the spool, its facts in the results, and
 /// checks the manifest's limits. An error means that the spool could not be written.
 base::Result<void> accept(Work& work, const base::Digest& key, const artifact::Artifact& artifact,
                           const Arrival& arrival);
-/// Marks every unit of `key` as failed and tells the listener.
+/// Marks every unit of `key` as failed and tells the listener. `details.key` is the content key, as far as it
+/// is known.
 void reject(Work& work, const base::Digest& key, const base::Error& error, const UnitResult& details);
 /// Marks the units of `key` as skipped whose kernels say `unsupported: skip`; false when there are none.
 bool skip(Work& work, const base::Digest& key, const base::Error& why, const UnitResult& details);
+
+/// Writes down the keys of unit `index`. `content` is left as it is known already where it is unset.
+void set_keys(Work& work, size_t index, const std::optional<base::Digest>& content);
 
 // The passes.
 base::Result<void> look_up(Work& work);         // hits into results and spool

@@ -11,6 +11,10 @@ namespace {
 
 using base::ErrorKind;
 
+// Flags of a detail: which of the facts that not every code object tells are known.
+constexpr uint32_t kHasSpills = 1;
+constexpr uint32_t kHasScalarRegisters = 2;
+
 void write_section(base::ByteWriter& out, const Section& section) {
   out.u64(section.offset);
   out.u64(section.size);
@@ -251,8 +255,8 @@ void encode_detail(base::ByteWriter& out, const DetailEntry& entry) {
   out.u32(facts.max_threads);
   out.u32(facts.wave_size);
   for (const uint32_t extent : facts.required_block) out.u32(extent);
-  out.u32(facts.spills ? 1 : 0);
-  out.u32(0);
+  out.u32((facts.spills ? kHasSpills : 0) | (facts.scalar_registers ? kHasScalarRegisters : 0));
+  out.u32(facts.scalar_registers.value_or(0));
 }
 
 std::optional<DetailEntry> decode_detail(base::ByteView bytes, bool strict) {
@@ -274,8 +278,11 @@ std::optional<DetailEntry> decode_detail(base::ByteView bytes, bool strict) {
   facts.wave_size = in.u32();
   for (uint32_t& extent : facts.required_block) extent = in.u32();
   const uint32_t flags = in.u32();
-  if ((flags & 1) != 0) facts.spills = spills;
-  const bool canonical = (flags & ~1U) == 0 && in.u32() == 0 && (facts.spills || spills == 0);
+  const uint32_t scalar_registers = in.u32();
+  if ((flags & kHasSpills) != 0) facts.spills = spills;
+  if ((flags & kHasScalarRegisters) != 0) facts.scalar_registers = scalar_registers;
+  const bool canonical = (flags & ~(kHasSpills | kHasScalarRegisters)) == 0 &&
+                         (facts.spills || spills == 0) && (facts.scalar_registers || scalar_registers == 0);
   if (strict && !canonical) return std::nullopt;
   return entry;
 }

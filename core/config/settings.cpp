@@ -71,10 +71,13 @@ Result<Environment> read_environment() {
         return size;
       }));
   env.tileiras = variable("KC_TILEIRAS");
+  env.loom_library = variable("KC_LOOM_LIBRARY");
   env.cutile_tileiras_path = variable("CUTILE_TILEIRAS_PATH");
   env.virtual_env = variable("VIRTUAL_ENV");
   env.path = variable("PATH");
   env.cuda_home = variable("CUDA_HOME");
+  env.hrx_loom_library = variable("HRX_LOOM_LIBRARY");
+  env.library_path = variable("LD_LIBRARY_PATH");
   env.xdg_cache_home = variable("XDG_CACHE_HOME");
   env.home = variable("HOME");
   env.tmpdir = variable("TMPDIR");

@@ -22,8 +22,10 @@ struct Environment {
   std::optional<int> level;                  // KC_LEVEL
   std::optional<uint64_t> frame_size;        // KC_FRAME_SIZE
   std::optional<std::string> tileiras;       // KC_TILEIRAS
+  std::optional<std::string> loom_library;   // KC_LOOM_LIBRARY
   // Other people's.
   std::optional<std::string> cutile_tileiras_path, virtual_env, path, cuda_home;
+  std::optional<std::string> hrx_loom_library, library_path;  // HRX_LOOM_LIBRARY, LD_LIBRARY_PATH
   std::optional<std::string> xdg_cache_home, home, tmpdir;
   std::optional<std::string> no_color, clicolor_force, term, columns;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/executor.h"
+#include "util/limits.h"
 
 namespace kc::engine {
 namespace {
@@ -53,8 +54,13 @@ class ThreadExecutor final : public Executor {
 }  // namespace
 
 base::Result<std::unique_ptr<Executor>> Executor::make(unsigned slots) {
+  const unsigned threads = util::room_for_threads(slots, kCompileStack);
+  if (threads == 0) {
+    return base::fail(base::ErrorKind::kEnvironment, "cannot make a thread to compile on",
+                      "a limit of processes, threads or address space (ulimit -u, ulimit -v) is reached");
+  }
   try {
-    return std::make_unique<ThreadExecutor>(slots);
+    return std::make_unique<ThreadExecutor>(threads);
   } catch (const std::system_error& error) {
     return base::fail(base::ErrorKind::kEnvironment,
                       std::string("cannot make the engine's threads: ") + error.what(), "try a smaller -j");

@@ -8,12 +8,24 @@
 namespace kc::engine {
 namespace {
 
-// A tileiras compile was measured at about 120 MB; a little more until this manifest's own are known.
-constexpr uint64_t kAssumedPeak = 160ULL << 20;
-// A job of a child compiler: its thread, the compiler, ptxas, and threads of theirs.
-constexpr uint64_t kProcessesEach = 8;
-// Pipes, pidfd, files of a job.
-constexpr uint64_t kFilesEach = 16;
+// What a job takes of the machine.
+struct Needs {
+  uint64_t peak;       // bytes, until this manifest's own are known
+  uint64_t processes;  // and threads
+  uint64_t files;
+};
+// A tileiras compile was measured at about 120 MB. Its thread, the compiler, ptxas, and threads of theirs.
+// Pipes, pidfd, files of the job.
+constexpr Needs kOfChild{160ULL << 20, 8, 16};
+// A Loom compile was measured at 40 MB at most. Its thread; a second one where it runs alone, in an engine of
+// its own. A library may open a file.
+constexpr Needs kInProcess{40ULL << 20, 2, 2};
+
+// Address space of a compiling thread besides what it compiles: its stack (executor.h: 8 MiB) and the heap
+// that glibc reserves for it (64 MiB, found in a piece of twice that).
+constexpr uint64_t kAddressEach = (8ULL + 128) << 20;
+// Of an engine before its first thread, with a compiler's library loaded.
+constexpr uint64_t kAddressReserved = 192ULL << 20;
 constexpr uint64_t kFilesReserved = 64;
 constexpr unsigned kMaxSlots = 1024;
 
@@ -46,16 +58,21 @@ Slots choose_slots(const SlotLimits& limits) {
     slots.count = static_cast<unsigned>(std::max<uint64_t>(count, 1));
     slots.why = util::format("{} for {}", what, util::counted(slots.count, "slot"));
   };
-  const uint64_t peak = std::max(limits.peak_bytes, uint64_t{1});
+  const Needs& needs = limits.children ? kOfChild : kInProcess;
+  const uint64_t peak = limits.peak_bytes != 0 ? limits.peak_bytes : needs.peak;
   // An explicit -j is the user's word about memory too, unless compiles were seen to need more than there is.
   if (!limits.jobs || limits.peak_bytes != 0) {
-    at_most(limits.free_bytes / (limits.peak_bytes != 0 ? peak : kAssumedPeak), "free memory is enough");
+    at_most(limits.free_bytes / peak, "free memory is enough");
   }
   if (limits.processes_left)
-    at_most(*limits.processes_left / kProcessesEach, "the process limit leaves room");
+    at_most(*limits.processes_left / needs.processes, "the process limit leaves room");
   if (limits.open_files != 0) {
-    at_most((limits.open_files - std::min(limits.open_files, kFilesReserved)) / kFilesEach,
+    at_most((limits.open_files - std::min(limits.open_files, kFilesReserved)) / needs.files,
             "the open-file limit leaves room");
+  }
+  if (limits.address_space) {
+    const uint64_t left = *limits.address_space - std::min(*limits.address_space, kAddressReserved);
+    at_most(left / (kAddressEach + (limits.children ? 0 : peak)), "the address-space limit leaves room");
   }
   return slots;
 }

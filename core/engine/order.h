@@ -20,6 +20,8 @@ struct SlotLimits {
   uint64_t peak_bytes = 0;  // that one job was seen to need, 0 = unknown
   std::optional<uint64_t> processes_left;
   uint64_t open_files = 0;
+  bool children = true;                   // a job is a program of its own; false: all compile in the engine
+  std::optional<uint64_t> address_space;  // of one process, nothing = no limit
 };
 struct Slots {
   unsigned count = 1;

@@ -1,214 +1,338 @@
 #include "engine/supervisor.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <chrono>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <variant>
 
+#include "backend/backend.h"
+#include "base/files.h"
+#include "engine/engine_process.h"
+#include "engine/held_answers.h"
+#include "engine/jobs.h"
 #include "util/text.h"
 
 namespace kc::engine {
 namespace {
 
-using base::ErrorKind;
 using base::Result;
+using util::Clock;
 
-// Starting takes 20 ms; a machine under extreme load may need a thousand times that.
-constexpr auto kGreetingTimeout = std::chrono::seconds(30);
-// The engine has only to kill its children and remove its folder; then it is killed itself. Ctrl-C promises a
-// second.
-constexpr auto kStopTimeout = std::chrono::milliseconds(700);
-constexpr size_t kLogKept = 4096;  // of the engine's stderr, its end, for the message of its death
+// Compiles that wait in the engine for each slot, beyond those that run, take about this long: kc may be busy
+// with an answer (a millisecond with a slow store) or wait for a CPU for some of the scheduler's slices. More
+// would only delay a build that is to stop.
+constexpr double kPrefetchSeconds = 0.015;
+constexpr double kMostPrefetchEach = 16;
+// Until the first one has ended, a compile is taken to be neither small nor large.
+constexpr double kAssumedSeconds = 0.005;
 
-int milliseconds(util::Nanoseconds time) {
+uint32_t prefetch_of(uint32_t slots, double seconds) {
+  return static_cast<uint32_t>(slots * std::clamp(kPrefetchSeconds / seconds, 1.0, kMostPrefetchEach));
+}
+
+// That a job was started is for people to see. Its end often follows within this time and is told with it, so
+// that a small compile wakes its caller once, not twice.
+constexpr auto kStartedWaits = std::chrono::milliseconds(20);
+constexpr auto kTrimLogsEvery = std::chrono::milliseconds(250);
+
+int poll_milliseconds(util::Nanoseconds time) {
   const auto count = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   return static_cast<int>(std::clamp<int64_t>(count, 0, 24 * 3600 * 1000));
 }
 
-std::string how_it_ended(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) return util::format("ended with exit code {}", info.si_status);
-  const char* name = sigabbrev_np(info.si_status);
-  return name != nullptr ? util::format("was ended by SIG{}", name)
-                         : util::format("was ended by signal {}", info.si_status);
+backend::RunKind run_kind(const std::string& backend) {
+  const backend::Description* description = backend::find_description(backend);
+  return description != nullptr ? description->run : backend::RunKind::kThreads;
+}
+
+// Carries out what Jobs decides, over the engines that there are.
+class EngineSupervisor final : public Supervisor {
+ public:
+  explicit EngineSupervisor(const EngineSpec& spec)
+      : spec_(spec),
+        jobs_(spec.setup.slots, prefetch_of(spec.setup.slots, kAssumedSeconds),
+              HeldAnswers(spec.setup.work_folder)) {}
+  ~EngineSupervisor() override;
+  EngineSupervisor(const EngineSupervisor&) = delete;
+  EngineSupervisor& operator=(const EngineSupervisor&) = delete;
+
+  Result<void> start();
+  size_t room() const override { return failure_ ? 0 : jobs_.room(); }
+  Result<void> submit(Job job, SharedFiles files) override;
+  void release(uint32_t id) override;
+  Result<Heard> wait(util::Nanoseconds timeout, int wake) override;
+
+ private:
+  struct Running {
+    explicit Running(std::unique_ptr<EngineProcess> started, SourceSets& sets)
+        : process(std::move(started)), sources(sets) {}
+    std::unique_ptr<EngineProcess> process;
+    EngineSets sources;
+  };
+  struct Sent {
+    base::Bytes frame;  // of the job, for as often as it is sent
+    uint32_t set = 0;
+    EngineNumber engine = 0;  // that has it now, 0 = none
+  };
+
+  void act();
+  void carry_out(const StartEngine& action);
+  void carry_out(const SendJob& action);
+  void carry_out(const EndEngine& action) { end(action.engine); }
+  void carry_out(const TellStarted& action);
+  void carry_out(Answer& action);
+  void carry_out(Note& action) { heard_.notes.push_back(std::move(action.text)); }
+  void end(EngineNumber number);
+  void learn(double seconds);
+  void hear(EngineNumber number);
+  void leave(uint32_t id);
+  bool has_news(Clock::time_point now) const;
+  Clock::time_point wake_up_time(Clock::time_point latest) const;
+  void look_at_clock();
+  void poll_engines(Clock::time_point until, int wake);
+
+  const EngineSpec spec_;
+  Jobs jobs_;
+  SourceSets sets_;  // before engines_, which give theirs back
+  std::map<EngineNumber, Running> engines_;
+  std::unordered_map<uint32_t, Sent> sent_;
+  Heard heard_;
+  Clock::time_point started_since_{};  // of the first in heard_.started
+  std::optional<base::Error> failure_;
+  Clock::time_point next_trim_{};
+  double seconds_ = kAssumedSeconds;  // of a compile, those of late counting most
+};
+
+EngineSupervisor::~EngineSupervisor() {
+  for (auto& [number, running] : engines_) running.process->begin_stop();
+  engines_.clear();
+  if (!spec_.setup.work_folder.empty()) static_cast<void>(base::remove_tree(spec_.setup.work_folder));
+}
+
+Result<void> EngineSupervisor::start() {
+  act();
+  while (!failure_ && !engines_.empty() && !engines_.begin()->second.process->greeted()) {
+    poll_engines(wake_up_time(Clock::time_point::max()), -1);
+    look_at_clock();
+    act();
+  }
+  if (failure_) return std::unexpected(*failure_);
+  return {};
+}
+
+Result<void> EngineSupervisor::submit(Job job, SharedFiles files) {
+  if (sent_.contains(job.id)) {
+    return base::fail(base::ErrorKind::kInternal, "a job was submitted twice: " + util::escape(job.unit));
+  }
+  Sent sent;
+  sent.set = sets_.take(files);
+  job.sources = sent.set;
+  auto frame = encode_bounded(job);
+  // The files are encoded when they are sent; a little more than they take then.
+  uint64_t files_size = 64;
+  for (const backend::Source& file : *files) files_size += file.bytes.size() + file.identifier.size() + 16;
+  if (!frame || files_size > kMaxFrame) {
+    sets_.give_back(sent.set);
+    if (!frame) return std::unexpected(std::move(frame).error());
+    return base::fail(base::ErrorKind::kFailed,
+                      util::format("its sources are too large to hand to the engine: {}, more than {}",
+                                   util::size_text(files_size), util::size_text(kMaxFrame)));
+  }
+  sent.frame = std::move(*frame);
+  sent_[job.id] = std::move(sent);
+  jobs_.submit({job.id, std::move(job.unit), run_kind(job.backend), job.timeout});
+  act();
+  return {};
+}
+
+void EngineSupervisor::release(uint32_t id) {
+  const std::optional<EngineNumber> number = jobs_.release(id);
+  if (const auto found = number ? engines_.find(*number) : engines_.end(); found != engines_.end()) {
+    found->second.process->send(encode(Release{id}));
+  }
+  act();
+}
+
+// Carrying out one may lead to further ones: an engine that cannot be started ends all.
+void EngineSupervisor::act() {
+  while (!failure_) {
+    if (jobs_.failure()) {
+      failure_ = jobs_.failure();
+      return;
+    }
+    std::vector<Action> actions = jobs_.take_actions();
+    if (actions.empty()) return;
+    for (Action& action : actions) {
+      std::visit([&](auto& what) { carry_out(what); }, action);
+      if (failure_) return;
+    }
+  }
+}
+
+void EngineSupervisor::carry_out(const StartEngine& action) {
+  Setup setup = spec_.setup;
+  setup.slots = action.slots;
+  setup.work_folder = base::join_path(setup.work_folder, util::format("engine-{}", action.engine));
+  auto process = EngineProcess::spawn(spec_.program, setup);
+  if (!process) {
+    failure_ = std::move(process).error();
+    return;
+  }
+  engines_.try_emplace(action.engine, std::move(*process), sets_);
+}
+
+void EngineSupervisor::carry_out(const SendJob& action) {
+  Running& running = engines_.at(action.engine);
+  Sent& sent = sent_.at(action.job);
+  if (running.sources.use(sent.set)) {
+    running.process->send(encode(Sources{sent.set, *sets_.files(sent.set)}));
+  }
+  running.process->send(sent.frame);
+  sent.engine = action.engine;
+}
+
+void EngineSupervisor::carry_out(const TellStarted& action) {
+  if (heard_.started.empty()) started_since_ = Clock::now();
+  heard_.started.push_back({action.job});
+}
+
+bool EngineSupervisor::has_news(Clock::time_point now) const {
+  return !heard_.done.empty() || !heard_.notes.empty() ||
+         (!heard_.started.empty() && now >= started_since_ + kStartedWaits);
+}
+
+// Its engine has it no more: it has ended there.
+void EngineSupervisor::leave(uint32_t id) {
+  const auto sent = sent_.find(id);
+  if (sent == sent_.end()) return;
+  const auto running = engines_.find(std::exchange(sent->second.engine, 0));
+  if (running == engines_.end()) return;
+  if (const std::optional<uint32_t> forgotten = running->second.sources.leave(sent->second.set)) {
+    running->second.process->send(encode(Forget{*forgotten}));
+  }
+}
+
+void EngineSupervisor::carry_out(Answer& action) {
+  const auto sent = sent_.find(action.done.id);
+  sets_.give_back(sent->second.set);
+  sent_.erase(sent);
+  heard_.done.push_back(std::move(action.done));
+}
+
+void EngineSupervisor::end(EngineNumber number) {
+  engines_.erase(number);
+  for (auto& [id, sent] : sent_) {
+    if (sent.engine == number) sent.engine = 0;
+  }
+}
+
+void EngineSupervisor::learn(double seconds) {
+  seconds_ += (std::max(seconds, 1e-6) - seconds_) / 8;
+  jobs_.set_prefetch(prefetch_of(spec_.setup.slots, seconds_));
+}
+
+void EngineSupervisor::hear(EngineNumber number) {
+  const auto found = engines_.find(number);
+  if (found == engines_.end()) return;
+  EngineProcess::Heard heard = found->second.process->receive();
+  const auto now = Clock::now();
+  for (Message& message : heard.messages) {
+    bool is_possible = true;
+    if (const auto* started = std::get_if<Started>(&message)) {
+      is_possible = jobs_.started(number, started->id, now);
+    } else if (auto* done = std::get_if<Done>(&message)) {
+      const uint32_t id = done->id;
+      if (done->state == JobState::kCompiled) learn(done->seconds);
+      is_possible = jobs_.done(number, std::move(*done));
+      if (is_possible) leave(id);
+    }
+    if (!is_possible) {
+      heard.death = Death{Death::Cause::kDamage, 0, {}, {}};
+      break;
+    }
+  }
+  if (!heard.death) return;
+  end(number);
+  jobs_.died(number, *heard.death);
+}
+
+Clock::time_point EngineSupervisor::wake_up_time(Clock::time_point latest) const {
+  if (!heard_.started.empty()) latest = std::min(latest, started_since_ + kStartedWaits);
+  if (const auto deadline = jobs_.next_deadline()) latest = std::min(latest, *deadline);
+  for (const auto& [number, running] : engines_) {
+    if (!running.process->greeted()) latest = std::min(latest, running.process->greeting_deadline());
+  }
+  return latest;
+}
+
+// After all that engines have said was heard.
+void EngineSupervisor::look_at_clock() {
+  const auto now = Clock::now();
+  std::vector<EngineNumber> silent;
+  for (const auto& [number, running] : engines_) {
+    if (!running.process->greeted() && now >= running.process->greeting_deadline()) silent.push_back(number);
+  }
+  for (const EngineNumber number : silent) {
+    const Death death = engines_.at(number).process->silent();
+    end(number);
+    jobs_.died(number, death);
+  }
+  jobs_.expire(now);
+  if (now < next_trim_) return;
+  next_trim_ = now + kTrimLogsEvery;
+  for (const auto& [number, running] : engines_) running.process->trim_log();
+}
+
+void EngineSupervisor::poll_engines(Clock::time_point until, int wake) {
+  std::vector<pollfd> waiting;
+  std::vector<EngineNumber> numbers;
+  for (const auto& [number, running] : engines_) {
+    const short events = running.process->wants_to_write() ? POLLIN | POLLOUT : POLLIN;
+    waiting.push_back({running.process->socket(), events, 0});
+    waiting.push_back({running.process->pidfd(), POLLIN, 0});
+    numbers.push_back(number);
+  }
+  if (wake >= 0) waiting.push_back({wake, POLLIN, 0});
+  const util::Nanoseconds left =
+      until == Clock::time_point::max() ? std::chrono::hours(1) : util::Nanoseconds(until - Clock::now());
+  const int ready = ::poll(waiting.data(), waiting.size(), poll_milliseconds(left));
+  if (ready <= 0) return;  // time is over, or a signal
+  if (wake >= 0 && waiting.back().revents != 0) heard_.woken = true;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const short socket = waiting[2 * i].revents;
+    if ((socket & POLLOUT) != 0) engines_.at(numbers[i]).process->flush();
+    if ((socket & ~POLLOUT) != 0 || waiting[2 * i + 1].revents != 0) hear(numbers[i]);
+  }
+}
+
+Result<Supervisor::Heard> EngineSupervisor::wait(util::Nanoseconds timeout, int wake) {
+  const auto start = Clock::now();
+  const auto latest = timeout > std::chrono::hours(24) ? start + std::chrono::hours(24) : start + timeout;
+  do {
+    act();
+    if (failure_) return std::unexpected(*failure_);
+    poll_engines(has_news(Clock::now()) ? start : wake_up_time(latest), wake);
+    look_at_clock();
+    act();
+  } while (!failure_ && !has_news(Clock::now()) && !heard_.woken && Clock::now() < latest);
+  if (failure_) return std::unexpected(*failure_);
+  return std::exchange(heard_, {});
 }
 
 }  // namespace
 
-std::string engine_path(const std::string& program) {
-  return base::join_path(base::parent_path(base::parent_path(program)), "libexec/kc/kc-engine");
-}
-
 Result<std::unique_ptr<Supervisor>> Supervisor::start(const EngineSpec& spec) {
-  base::FileDescriptor log(memfd_create("kc-engine-log", MFD_CLOEXEC));
-  if (!log) return base::fail_errno(ErrorKind::kEnvironment, "make", "the engine's log", errno);
-  util::ProcessSpec process;
-  process.program = spec.program;
-  process.environment = {"LC_ALL=C"};
-  process.directory = "/";
-  KC_ASSIGN(util::Peer peer, util::spawn_peer(process, log.get()));
-  std::unique_ptr<Supervisor> supervisor(
-      new Supervisor(std::move(peer), std::move(log), spec.setup.work_folder));
-  KC_TRY(supervisor->greet(spec.setup));
+  auto supervisor = std::make_unique<EngineSupervisor>(spec);
+  KC_TRY(supervisor->start());
   return supervisor;
 }
 
-Supervisor::Supervisor(util::Peer peer, base::FileDescriptor log, std::string work_folder)
-    : peer_(std::move(peer)), log_(std::move(log)), work_folder_(std::move(work_folder)) {}
-
-Supervisor::~Supervisor() {
-  stop();
-}
-
-Result<void> Supervisor::greet(const Setup& setup) {
-  const auto deadline = util::Clock::now() + kGreetingTimeout;
-  for (;;) {
-    const Result<std::optional<Message>> message = frames_.next();
-    if (!message || *message) {
-      // A greeting that cannot be read is another build's too.
-      const Greeting* greeting = message ? std::get_if<Greeting>(&**message) : nullptr;
-      if (greeting == nullptr || greeting->protocol != kProtocolVersion || greeting->build_id != build_id()) {
-        return base::fail(
-            ErrorKind::kEnvironment,
-            util::format("kc-engine is from another build ({}) than kc ({})",
-                         greeting != nullptr ? util::escape(greeting->build_id) : "unknown", build_id()),
-            "install both programs again");
-      }
-      return tell(setup);
-    }
-    pollfd waiting{peer_.socket.get(), POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, milliseconds(deadline - util::Clock::now()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) return base::fail(ErrorKind::kEnvironment, "kc-engine does not answer");
-    KC_TRY(read_available());
-  }
-}
-
-// Of an engine that is gone, how it ended says more than that nothing can be written to it.
-Result<void> Supervisor::tell(const Message& message) {
-  auto sent = send(peer_.socket.get(), message);
-  if (!sent && sent.error().sys_errno != 0) return std::unexpected(death("closed its connection"));
-  return sent;
-}
-
-Result<void> Supervisor::submit(const Job& job) {
-  return tell(job);
-}
-
-void Supervisor::release(const base::Digest& key) {
-  // A failure means that the engine is gone, which wait() reports; the kernel has freed its locks.
-  static_cast<void>(send(peer_.socket.get(), Release{key}));
-}
-
-Result<void> Supervisor::read_available() {
-  std::array<uint8_t, 64 << 10> buffer;
-  const ssize_t got = ::recv(peer_.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (got > 0) {
-    frames_.feed(base::ByteView(buffer.data(), static_cast<size_t>(got)));
-    return {};
-  }
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
-  return std::unexpected(death("closed its connection"));
-}
-
-Result<Supervisor::Heard> Supervisor::wait(util::Nanoseconds timeout, int wake) {
-  Heard heard;
-  std::array<pollfd, 2> waiting{pollfd{peer_.socket.get(), POLLIN, 0}, pollfd{wake, POLLIN, 0}};
-  const int ready = ::poll(waiting.data(), wake >= 0 ? 2 : 1, milliseconds(timeout));
-  if (ready <= 0) return heard;  // time is over, or a signal: the caller looks again
-  heard.woken = wake >= 0 && waiting[1].revents != 0;
-  if (waiting[0].revents == 0) return heard;
-  KC_TRY(read_available());
-  for (;;) {
-    KC_ASSIGN(std::optional<Message> message, frames_.next());
-    if (!message) return heard;
-    if (const auto* started = std::get_if<Started>(&*message)) {
-      any_started_ = true;
-      heard.started.push_back(*started);
-    } else if (auto* done = std::get_if<Done>(&*message)) {
-      any_started_ = true;
-      heard.done.push_back(std::move(*done));
-    } else if (const auto* group = std::get_if<Group>(&*message)) {
-      hear(*group);
-    } else {
-      return base::fail(ErrorKind::kInternal, "the engine sent a message that only kc may send");
-    }
-  }
-}
-
-void Supervisor::hear(const Group& group) {
-  if (group.begins) {
-    groups_.insert(group.group);
-  } else {
-    groups_.erase(group.group);
-  }
-}
-
-// What the engine told and nobody has read: without it, groups that it began would be left running.
-void Supervisor::hear_the_rest() {
-  std::array<uint8_t, 64 << 10> buffer;
-  for (;;) {
-    const ssize_t got = ::recv(peer_.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    frames_.feed(base::ByteView(buffer.data(), static_cast<size_t>(got)));
-  }
-  for (;;) {
-    const auto message = frames_.next();
-    if (!message || !*message) return;
-    if (const auto* group = std::get_if<Group>(&**message)) hear(*group);
-  }
-}
-
-std::string Supervisor::log_text() const {
-  struct stat status;
-  if (fstat(log_.get(), &status) != 0) return {};
-  const auto size = static_cast<size_t>(status.st_size);
-  const size_t kept = std::min(size, kLogKept);
-  const auto bytes = base::pread_exact(log_.get(), size - kept, kept, "the engine's log");
-  return bytes ? util::escape(util::trim(base::as_text(*bytes)), true) : std::string();
-}
-
-base::Error Supervisor::death(std::string_view what) {
-  siginfo_t info{};
-  std::string how(what);
-  pollfd ended{peer_.pidfd.get(), POLLIN, 0};
-  // The socket closes a moment before the process can be waited for.
-  if (::poll(&ended, 1, milliseconds(kStopTimeout)) > 0 &&
-      ::waitid(P_PIDFD, static_cast<id_t>(peer_.pidfd.get()), &info, WEXITED | WNOWAIT) == 0) {
-    how = how_it_ended(info);
-  }
-  const std::string log = log_text();
-  base::Error error;
-  error.kind = any_started_ ? ErrorKind::kInternal : ErrorKind::kEnvironment;
-  error.message = "kc-engine " + how + (log.empty() ? std::string() : ": " + log);
-  return error;
-}
-
-void Supervisor::stop() {
-  if (peer_.pid <= 0) return;
-  ::shutdown(peer_.socket.get(), SHUT_WR);
-  pollfd ended{peer_.pidfd.get(), POLLIN, 0};
-  const auto deadline = util::Clock::now() + kStopTimeout;
-  int ready;
-  do ready = ::poll(&ended, 1, milliseconds(deadline - util::Clock::now()));
-  while (ready < 0 && errno == EINTR);
-  if (ready <= 0) ::kill(-peer_.pid, SIGKILL);
-  while (::waitpid(peer_.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  // What an engine that ended by itself was running is gone already; this is for one that was killed or
-  // crashed.
-  hear_the_rest();
-  peer_.socket.reset();
-  for (const pid_t group : groups_) ::kill(-group, SIGKILL);
-  groups_.clear();
-  peer_.pid = -1;
-  if (!work_folder_.empty()) static_cast<void>(base::remove_tree(work_folder_));
+std::string engine_path(const std::string& program) {
+  return base::join_path(base::parent_path(base::parent_path(program)), "libexec/kc/kc-engine");
 }
 
 }  // namespace kc::engine

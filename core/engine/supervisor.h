@@ -1,21 +1,41 @@
-// kc's side of the engine: starts it, hands out jobs, hears how they end, and leaves nothing behind when it
-// dies.
+// kc's side of the engines: hands out jobs, and sees to it that a compiler that crashes, hangs or spoils its
+// process costs nothing but the unit that made it do so (docs/architecture.md: processes).
 //
 // Order of calls: start(), then submit() and wait() in any mix, release() for each Done that holds its key.
-// The destructor stops the engine whatever it is doing. One thread only.
+// Each submitted job is answered by exactly one Done, whatever happens to the engines, unless wait() ends
+// with an error. The destructor stops all engines whatever they are doing. One thread only.
+//
+// What happens inside, for jobs that compile in process (RunKind::kThreads, kProcess); a child's crash or
+// timeout is an ordinary answer of its engine:
+//
+//   crash    The engine dies. Jobs that were Started run again, each alone in a fresh engine; whoever kills
+//   that one
+//            too is guilty: kCrashed, with signal and stderr. Jobs not yet Started go to the next engine.
+//   timeout  A job is not Done within its timeout after Started: it is guilty at once (kTimeout). The engine
+//   is
+//            killed; the others that were Started run again together.
+//   taint    A Done says kTainted. The engine is killed; the job and all others that were Started run again,
+//   each
+//            alone; whoever is kTainted alone is guilty: kFailed, with what it changed.
+//   beside   A Done is held back until every job that ran beside it has ended well. If one of them ends in
+//   one of the
+//            three ways, the held answer is not believed: the job runs again, and the two are compared. When
+//            they differ the second counts, and a note says so.
+//
+// An engine that dies before any of its jobs was Started is at fault itself: wait() ends with
+// ErrorKind::kEnvironment and its stderr, and nothing is restarted. Held answers beyond a bound of memory lie
+// in an unlinked file in the work folder.
 #pragma once
 
-#include <sys/types.h>
-
+#include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "engine/source_sets.h"
 #include "engine/wire.h"
-#include "util/process.h"
+#include "util/time.h"
 
 namespace kc::engine {
 
@@ -26,44 +46,28 @@ struct EngineSpec {
 
 class Supervisor {
  public:
-  /// Starts the engine and exchanges greetings. ErrorKind::kEnvironment, with what the engine said on stderr,
-  /// when it does not come up or is from another build.
+  /// Starts the first engine and exchanges greetings. ErrorKind::kEnvironment, with what the engine said on
+  /// stderr, when it does not come up or is from another build.
   static base::Result<std::unique_ptr<Supervisor>> start(const EngineSpec& spec);
-  ~Supervisor();
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
+  virtual ~Supervisor() = default;
 
-  base::Result<void> submit(const Job& job);
-  /// Best effort: a dead engine holds no lock.
-  void release(const base::Digest& key);
+  /// How many jobs more may be submitted before one must be waited for: enough that no slot waits for kc.
+  virtual size_t room() const = 0;
+  /// `job.sources` is filled in here. ErrorKind::kFailed: this job cannot be sent (too large), nothing else
+  /// is wrong; it will not be answered.
+  virtual base::Result<void> submit(Job job, SharedFiles files) = 0;
+  /// Lets the locks of a job's keys go. Best effort: a dead engine holds none.
+  virtual void release(uint32_t id) = 0;
 
   struct Heard {
-    std::vector<Started> started;
+    std::vector<Started> started;  // of each job the first time only
     std::vector<Done> done;
-    bool woken = false;  // `wake` became readable
+    std::vector<std::string> notes;  // for people: engines that crashed, answers that differed
+    bool woken = false;              // `wake` became readable
   };
-  /// Waits until the engine says something, `wake` (-1 = none) is readable or `timeout` is over. An error
-  /// means that the engine is gone (ErrorKind::kEnvironment before any job started, else kInternal); its jobs
-  /// end unanswered.
-  base::Result<Heard> wait(util::Nanoseconds timeout, int wake);
-
- private:
-  Supervisor(util::Peer peer, base::FileDescriptor log, std::string work_folder);
-  base::Result<void> greet(const Setup& setup);
-  base::Result<void> tell(const Message& message);
-  base::Result<void> read_available();
-  void hear(const Group& group);
-  void hear_the_rest();
-  base::Error death(std::string_view what);
-  std::string log_text() const;
-  void stop();
-
-  util::Peer peer_;
-  base::FileDescriptor log_;  // the engine's stdout and stderr
-  std::string work_folder_;
-  FrameReader frames_;
-  std::set<pid_t> groups_;
-  bool any_started_ = false;
+  /// Waits until there is something to say, `wake` (-1 = none) is readable or `timeout` is over. An error
+  /// means that compiling cannot go on.
+  virtual base::Result<Heard> wait(util::Nanoseconds timeout, int wake) = 0;
 };
 
 /// `libexec/kc/kc-engine` beside the folder of the running program.

@@ -11,6 +11,8 @@ using base::ByteReader;
 using base::ByteWriter;
 
 constexpr size_t kHeadSize = 4;
+// The shortest a source can be: two lengths and its role.
+constexpr size_t kLeastSource = 4 + 1 + 8;
 
 void write_pairs(ByteWriter& out, const backend::Pairs& pairs) {
   out.u32(static_cast<uint32_t>(pairs.size()));
@@ -36,6 +38,19 @@ Enum read_enum(ByteReader& in, Enum last) {
   if (value > static_cast<uint8_t>(last)) in.fail();
   return static_cast<Enum>(value);
 }
+
+void write_optional_digest(ByteWriter& out, const std::optional<base::Digest>& digest) {
+  out.boolean(digest.has_value());
+  if (digest) write_digest(out, *digest);
+}
+
+std::optional<base::Digest> read_optional_digest(ByteReader& in) {
+  if (!in.boolean()) return std::nullopt;
+  return read_digest(in);
+}
+
+// Only kc itself says the one behind it.
+constexpr JobState kLastOfEngine = JobState::kTainted;
 
 void write(ByteWriter& out, const Greeting& m) {
   out.u32(m.protocol);
@@ -63,6 +78,33 @@ void read(ByteReader& in, Setup& m) {
   m.slots = in.u32();
 }
 
+void write(ByteWriter& out, const Sources& m) {
+  out.u32(m.set);
+  out.u32(static_cast<uint32_t>(m.files.size()));
+  for (const backend::Source& file : m.files) {
+    out.text(file.identifier);
+    out.u8(static_cast<uint8_t>(file.role));
+    out.blob(file.bytes);
+  }
+}
+void read(ByteReader& in, Sources& m) {
+  m.set = in.u32();
+  m.files.resize(in.count(kLeastSource));
+  for (backend::Source& file : m.files) {
+    file.identifier = in.text();
+    file.role = read_enum(in, backend::Role::kLibrary);
+    const base::ByteView bytes = in.blob();
+    file.bytes.assign(bytes.begin(), bytes.end());
+  }
+}
+
+void write(ByteWriter& out, const Forget& m) {
+  out.u32(m.set);
+}
+void read(ByteReader& in, Forget& m) {
+  m.set = in.u32();
+}
+
 void write(ByteWriter& out, const Job& m) {
   out.u32(m.id);
   out.text(m.backend);
@@ -72,11 +114,7 @@ void write(ByteWriter& out, const Job& m) {
   out.text(m.target);
   write_pairs(out, m.options);
   write_pairs(out, m.config);
-  out.u32(static_cast<uint32_t>(m.sources.size()));
-  for (const JobSource& source : m.sources) {
-    out.text(source.identifier);
-    out.blob(source.bytes);
-  }
+  out.u32(m.sources);
   out.i64(m.timeout.count());
   out.boolean(m.ignore_lock);
   out.boolean(m.waited);
@@ -90,12 +128,7 @@ void read(ByteReader& in, Job& m) {
   m.target = in.text();
   m.options = read_pairs(in);
   m.config = read_pairs(in);
-  m.sources.resize(in.count(12));
-  for (JobSource& source : m.sources) {
-    source.identifier = in.text();
-    const base::ByteView bytes = in.blob();
-    source.bytes.assign(bytes.begin(), bytes.end());
-  }
+  m.sources = in.u32();
   m.timeout = util::Nanoseconds(in.i64());
   m.ignore_lock = in.boolean();
   m.waited = in.boolean();
@@ -123,6 +156,8 @@ void read(ByteReader& in, Group& m) {
 void write(ByteWriter& out, const Done& m) {
   out.u32(m.id);
   out.u8(static_cast<uint8_t>(m.state));
+  write_optional_digest(out, m.module);
+  write_optional_digest(out, m.content_key);
   artifact::write_artifact(out, m.artifact);
   out.text(m.message);
   out.text(m.hint);
@@ -133,7 +168,9 @@ void write(ByteWriter& out, const Done& m) {
 }
 void read(ByteReader& in, Done& m) {
   m.id = in.u32();
-  m.state = read_enum(in, JobState::kEnvironment);
+  m.state = read_enum(in, kLastOfEngine);
+  m.module = read_optional_digest(in);
+  m.content_key = read_optional_digest(in);
   m.artifact = artifact::read_artifact(in);
   m.message = in.text();
   m.hint = in.text();
@@ -144,10 +181,10 @@ void read(ByteReader& in, Done& m) {
 }
 
 void write(ByteWriter& out, const Release& m) {
-  write_digest(out, m.key);
+  out.u32(m.id);
 }
 void read(ByteReader& in, Release& m) {
-  m.key = read_digest(in);
+  m.id = in.u32();
 }
 
 // Tries alternative I, whose type byte is I + 1.
@@ -207,11 +244,16 @@ base::Result<std::optional<Message>> FrameReader::next() {
   return message;
 }
 
-base::Result<void> send(int socket, const Message& message) {
-  const base::Bytes frame = encode(message);
+base::Result<base::Bytes> encode_bounded(const Message& message) {
+  base::Bytes frame = encode(message);
   if (frame.size() - kHeadSize > kMaxFrame) {
     return base::fail(base::ErrorKind::kFailed, "a source or code object is too large to hand to the engine");
   }
+  return frame;
+}
+
+base::Result<void> send(int socket, const Message& message) {
+  KC_ASSIGN(const base::Bytes frame, encode_bounded(message));
   base::ByteView rest = frame;
   while (!rest.empty()) {
     const ssize_t put = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL);

@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <exception>
+#include <optional>
 #include <utility>
 
+#include "backend/content_key.h"
 #include "base/files.h"
+#include "engine/exit.h"
 #include "util/text.h"
 
 namespace kc::engine {
@@ -27,6 +31,10 @@ JobState state_of(backend::Status status) {
       return JobState::kChanged;
     case backend::Status::kEnvironment:
       return JobState::kEnvironment;
+    case backend::Status::kTainted:
+      return JobState::kTainted;
+    case backend::Status::kStopped:
+      break;  // replaced by what stopped it
   }
   return JobState::kFailed;
 }
@@ -43,9 +51,27 @@ Done ended(const Job& job, JobState state, std::string message, std::string hint
   return done;
 }
 
+Done hit(const Job& job, store::Entry entry) {
+  Done done = ended(job, JobState::kHit, {});
+  done.artifact = std::move(entry.artifact);
+  done.seconds = entry.seconds;
+  done.peak_bytes = entry.peak_bytes;
+  return done;
+}
+
 }  // namespace
 
-Worker::Worker(int socket, Setup setup) : socket_(socket), setup_(std::move(setup)) {
+struct Worker::Attempt {
+  const Job& job;
+  const Sources& sources;
+  std::vector<base::Digest> locked;
+  std::optional<Done> stopped;  // what has_module() found instead of a compile
+  std::optional<base::Digest> module;
+  std::optional<base::Digest> content_key;
+};
+
+Worker::Worker(int socket, Setup setup)
+    : socket_(socket), setup_(std::move(setup)), untouched_(ProcessState::of_now()) {
   if (setup_.store_mode != store::Mode::kOff) {
     // kc has opened this store a moment ago and reports its troubles; without it the engine compiles all the
     // same.
@@ -56,7 +82,9 @@ Worker::Worker(int socket, Setup setup) : socket_(socket), setup_(std::move(setu
   }
   if (store_ != nullptr) locks_ = store_->locks();
   for (const backend::Compiler& compiler : setup_.compilers) {
-    backends_[compiler.backend].compiler = &compiler;
+    BackendState& state = backends_[compiler.backend];
+    state.compiler = &compiler;
+    state.description = backend::find_description(compiler.backend);
   }
 }
 
@@ -83,7 +111,7 @@ void Worker::group_ended(uint32_t job, pid_t group) {
   answer(Group{job, group, false});
 }
 
-void Worker::abandon() {
+void Worker::abandon(bool kc_is_gone) {
   {
     const std::lock_guard lock(groups_mutex_);
     abandoned_ = true;
@@ -93,108 +121,209 @@ void Worker::abandon() {
   // A thread may be writing into it still: a few tries, then whoever collects the store's leftovers has it.
   for (int i = 0; i < kRemoveTries && !base::remove_tree(setup_.work_folder); ++i) {
   }
+  // The folder of all engines is kc's to remove; without kc the last engine to leave finds it empty.
+  if (kc_is_gone) static_cast<void>(::rmdir(base::parent_path(setup_.work_folder).c_str()));
 }
 
-void Worker::release(const base::Digest& key) {
-  if (locks_ != nullptr) locks_->unlock(key);
+void Worker::learn(engine::Sources sources) {
+  auto set = std::make_shared<backend::SourceSet>();
+  set->id = sources.set;
+  set->files = std::move(sources.files);
+  sources_[sources.set] = std::move(set);
 }
 
-backend::Runner* Worker::runner_of(const Job& job, Done& done) {
+Worker::Sources Worker::sources(uint32_t set) const {
+  const auto found = sources_.find(set);
+  return found == sources_.end() ? nullptr : found->second;
+}
+
+void Worker::release(uint32_t id) {
+  std::vector<base::Digest> keys;
+  {
+    const std::lock_guard lock(held_mutex_);
+    auto node = held_.extract(id);
+    if (node.empty()) return;
+    keys = std::move(node.mapped());
+  }
+  for (const base::Digest& key : keys) locks_->unlock(key);
+}
+
+Worker::BackendState* Worker::backend_of(const Job& job, Done& done) {
   const auto found = backends_.find(job.backend);
-  if (found == backends_.end()) {
+  if (found == backends_.end() || found->second.description == nullptr) {
     done = ended(job, JobState::kEnvironment, "the engine was given no compiler for " + job.backend);
     return nullptr;
   }
   BackendState& state = found->second;
-  std::call_once(state.once, [&] { state.runner = backend::open_runner(*state.compiler); });
+  std::call_once(state.once, [&] {
+    state.runner = backend::open_runner(*state.compiler);
+    end_at_once_on_exit();  // before what the compiler's library has registered
+  });
   if (!state.runner) {
     done = ended(job, JobState::kEnvironment, state.runner.error().message, state.runner.error().hint);
     return nullptr;
   }
-  return state.runner->get();
+  return &state;
 }
 
-Done Worker::compile(const Job& job, bool& own_answer) {
-  Done done;
-  backend::Runner* runner = runner_of(job, done);
-  if (runner == nullptr) return done;
+store::KeyLocks::Answer Worker::lock(Attempt& attempt, const base::Digest& key) {
+  if (locks_ == nullptr || attempt.job.ignore_lock) return store::KeyLocks::Answer::kUnavailable;
+  const store::KeyLocks::Answer answer = locks_->try_lock(key);
+  if (answer == store::KeyLocks::Answer::kHeld) attempt.locked.push_back(key);
+  return answer;
+}
+
+// Whether somebody has put the result, or left a failure to who waited for it, meanwhile.
+bool Worker::find_stored(Attempt& attempt, Done& done) {
+  const Job& job = attempt.job;
+  if (store_ == nullptr) return false;
+  const backend::Description* description = backend::find_description(job.backend);
+  std::optional<base::Digest> content = job.key;
+  if (description != nullptr && description->has_front_half) {
+    const std::optional<store::Record> record = store_->get_record(job.key);
+    content = record ? std::optional(record->content) : std::nullopt;
+    attempt.content_key = content;
+  }
+  if (std::optional<store::Entry> entry = content ? store_->get(*content) : std::nullopt;
+      entry && !entry->unsupported) {
+    // "Not for this target" is for kc to use where the manifest allows it; who asks here wants to hear why.
+    done = hit(job, std::move(*entry));
+    return true;
+  }
+  attempt.content_key.reset();
+  const std::optional<base::Bytes> failure =
+      job.waited ? store_->recent_failure(job.key) : std::optional<base::Bytes>();
+  std::optional<Message> told = failure ? decode(*failure) : std::nullopt;
+  Done* earlier = told ? std::get_if<Done>(&*told) : nullptr;
+  if (earlier == nullptr || earlier->state != JobState::kFailed) return false;
+  done = std::move(*earlier);
+  done.id = job.id;
+  return true;
+}
+
+// Between the two halves. False: there is nothing left to do; `attempt.stopped` says how the job ended.
+bool Worker::has_module(Attempt& attempt, const BackendState& state, const base::Digest& module) {
+  const Job& job = attempt.job;
+  backend::ContentKeyInputs inputs;
+  inputs.backend = job.backend;
+  inputs.adapter_revision = state.description->adapter_revision;
+  inputs.compiler = state.compiler->identity;
+  inputs.target = job.target;
+  inputs.entry = job.entry;
+  inputs.options = job.options;
+  inputs.module = module;
+  attempt.module = module;
+  attempt.content_key = backend::content_key(inputs);
+  if (lock(attempt, *attempt.content_key) == store::KeyLocks::Answer::kBusy) {
+    attempt.stopped = ended(job, JobState::kBusy, {});
+    return false;
+  }
+  std::optional<store::Entry> entry = store_ != nullptr ? store_->get(*attempt.content_key) : std::nullopt;
+  if (!entry || entry->unsupported) return true;
+  attempt.stopped = hit(job, std::move(*entry));
+  return false;
+}
+
+Done Worker::compile(Attempt& attempt, BackendState& state) {
+  const Job& job = attempt.job;
   auto target = target::parse_target(job.target);
   if (!target) return ended(job, JobState::kFailed, target.error().message, target.error().hint);
+  const bool is_child = state.description->run == backend::RunKind::kChild;
+  std::unique_lock<std::mutex> turn;
+  if (state.description->run == backend::RunKind::kProcess) turn = std::unique_lock(state.one_at_a_time);
+  answer(Started{job.id});
 
   backend::CompileRequest request;
   request.entry = job.entry;
   request.target = std::move(*target);
   request.options = job.options;
   request.config = job.config;
-  for (const JobSource& source : job.sources) request.sources.push_back({source.identifier, source.bytes});
+  request.sources = attempt.sources;
   request.timeout = job.timeout;
-  request.folder = base::join_path(setup_.work_folder, std::to_string(job.id));
-  // Not with its parents: once the work folder is removed, it stays so.
-  if (::mkdir(request.folder.c_str(), 0700) != 0) {
-    return ended(job, JobState::kEnvironment,
-                 base::fail_errno(base::ErrorKind::kEnvironment, "make directory", request.folder, errno)
-                     .error()
-                     .message);
+  if (state.description->has_front_half) {
+    request.has_module = [&](const base::Digest& module) { return has_module(attempt, state, module); };
   }
   util::ProcessHooks hooks;
-  hooks.gate = &gate_;
-  hooks.started = [&](pid_t group) { group_started(job.id, group); };
-  hooks.ended = [&](pid_t group) { group_ended(job.id, group); };
-  backend::CompileOutcome outcome = runner->compile(request, hooks);
-  static_cast<void>(base::remove_tree(request.folder));  // kc removes the whole work folder at the end
+  if (is_child) {
+    request.folder = base::join_path(setup_.work_folder, std::to_string(job.id));
+    // Not with its parents: once the work folder is removed, it stays so.
+    if (::mkdir(request.folder.c_str(), 0700) != 0) {
+      return ended(job, JobState::kEnvironment,
+                   base::fail_errno(base::ErrorKind::kEnvironment, "make directory", request.folder, errno)
+                       .error()
+                       .message);
+    }
+    hooks.gate = &gate_;
+    hooks.started = [&](pid_t group) { group_started(job.id, group); };
+    hooks.ended = [&](pid_t group) { group_ended(job.id, group); };
+  }
+  backend::CompileOutcome outcome = (*state.runner)->compile(request, hooks);
+  // kc removes the whole work folder at the end.
+  if (is_child) static_cast<void>(base::remove_tree(request.folder));
+  if (const std::string changes = is_child ? std::string() : untouched_.changes(); !changes.empty()) {
+    Done done = ended(job, JobState::kTainted, changes);
+    done.output = std::move(outcome.output);
+    return done;
+  }
+  if (outcome.status == backend::Status::kStopped && attempt.stopped) return std::move(*attempt.stopped);
 
-  done = ended(job, state_of(outcome.status), std::move(outcome.message), std::move(outcome.hint));
+  Done done = ended(job, state_of(outcome.status), std::move(outcome.message), std::move(outcome.hint));
   done.artifact = std::move(outcome.artifact);
   done.output = std::move(outcome.output);
-  own_answer = outcome.is_own_answer;
   done.seconds = outcome.seconds;
   done.peak_bytes = outcome.peak_bytes;
+  // A compile that was killed, by this engine's end or by the kernel for its memory, says nothing about the
+  // key; one in process may have been spoilt by a neighbour, and takes less time than telling others of it.
+  if (store_ != nullptr && is_child && done.state == JobState::kFailed && outcome.is_own_answer &&
+      !abandoned_) {
+    const base::Bytes frame = encode(done);
+    // Without the length: decode()'s form.
+    store_->remember_failure(job.key, base::ByteView(frame).subspan(4));
+  }
   return done;
 }
 
-void Worker::run(const Job& job) {
-  if (abandoned_) return;
-  bool locked = false;
-  if (locks_ != nullptr && !job.ignore_lock) {
-    const store::KeyLocks::Answer lock = locks_->try_lock(job.key);
-    if (lock == store::KeyLocks::Answer::kBusy) {
-      answer(ended(job, JobState::kBusy, {}));
-      return;
-    }
-    locked = lock == store::KeyLocks::Answer::kHeld;
-  }
-  answer(Started{job.id});
-
+Done Worker::look_up_and_compile(Attempt& attempt) {
   Done done;
-  std::optional<store::Entry> entry = store_ != nullptr ? store_->get(job.key) : std::nullopt;
-  // "Not for this target" is for kc to use where the manifest allows it; who asks here wants to hear why.
-  if (entry && entry->unsupported) entry.reset();
-  std::optional<base::Bytes> failure;
-  if (!entry && job.waited && store_ != nullptr) failure = store_->recent_failure(job.key);
-  if (entry) {
-    done = ended(job, JobState::kHit, {});
-    done.artifact = std::move(entry->artifact);
-    done.seconds = entry->seconds;
-    done.peak_bytes = entry->peak_bytes;
-  } else if (auto told = failure ? decode(*failure) : std::nullopt;
-             told && std::holds_alternative<Done>(*told) &&
-             std::get<Done>(*told).state == JobState::kFailed) {
-    done = std::move(std::get<Done>(*told));
-    done.id = job.id;
-  } else {
-    bool own_answer = false;
-    done = compile(job, own_answer);
-    // A compile that was killed, by this engine's end or by the kernel for its memory, says nothing about the
-    // key.
-    if (store_ != nullptr && done.state == JobState::kFailed && own_answer && !abandoned_) {
-      const base::Bytes frame = encode(done);
-      store_->remember_failure(job.key,
-                               base::ByteView(frame).subspan(4));  // without the length: decode()'s form
+  if (lock(attempt, attempt.job.key) == store::KeyLocks::Answer::kBusy) {
+    return ended(attempt.job, JobState::kBusy, {});
+  }
+  if (find_stored(attempt, done)) return done;
+  // A library that cannot be loaded without ending the engine does so before a job is Started.
+  BackendState* state = backend_of(attempt.job, done);
+  return state != nullptr ? compile(attempt, *state) : done;
+}
+
+void Worker::run(const Job& job, const Sources& sources) {
+  if (abandoned_) return;
+  Attempt attempt{job, sources, {}, {}, {}, {}};
+  Done done;
+  try {
+    done = look_up_and_compile(attempt);
+  } catch (const std::exception& error) {
+    done = ended(job, JobState::kTainted, util::format("threw an exception: {}", util::escape(error.what())));
+  } catch (...) {
+    done = ended(job, JobState::kTainted, "threw an exception");
+  }
+  done.module = attempt.module;
+  done.content_key = attempt.content_key;
+  // A new artifact stays locked until kc has put it, so that nobody compiles it in between. What was found by
+  // its module is there for all to see; only the way to it is new.
+  const bool is_new = done.state == JobState::kCompiled;
+  const bool is_found = done.state == JobState::kHit && attempt.module;
+  std::vector<base::Digest> kept;
+  for (const base::Digest& key : attempt.locked) {
+    if (is_new || (is_found && key == job.key)) {
+      kept.push_back(key);
+    } else {
+      locks_->unlock(key);
     }
   }
-  // A new artifact stays locked until kc has put it, so that nobody compiles it in between.
-  done.holds_key = locked && done.state == JobState::kCompiled;
-  if (locked && !done.holds_key) locks_->unlock(job.key);
+  done.holds_key = !kept.empty();
+  if (done.holds_key) {
+    const std::lock_guard lock(held_mutex_);
+    held_[job.id] = std::move(kept);
+  }
   answer(std::move(done));
 }
 

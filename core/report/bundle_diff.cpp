@@ -2,6 +2,10 @@
 
 #include <array>
 #include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -26,6 +30,11 @@ std::string block_text(const std::array<uint32_t, 3>& block) {
 
 std::string number_text(uint32_t number) {
   return number == 0 ? std::string() : std::to_string(number);
+}
+
+// 0 is a number here: only what is not told is none.
+std::string told_text(const std::optional<uint32_t>& number) {
+  return number ? std::to_string(*number) : std::string();
 }
 
 // Names of the metadata that only one has or that differ. Both are sorted by name.
@@ -58,6 +67,9 @@ std::vector<Difference> others_of(const Record& before, const Record& after) {
   add(a.spills.has_value() != b.spills.has_value(), "spills",
       b.spills ? util::format("spills unknown -> {}", *b.spills)
                : util::format("spills {} -> unknown", a.spills.value_or(0)));
+  add(a.scalar_registers != b.scalar_registers, "scalar_registers",
+      util::format("scalar registers {}",
+                   arrow(told_text(a.scalar_registers), told_text(b.scalar_registers))));
   add(a.arguments != b.arguments || a.argument_bytes != b.argument_bytes, "arguments",
       util::format("arguments {} of {} B -> {} of {} B", a.arguments.size(), a.argument_bytes,
                    b.arguments.size(), b.argument_bytes));

@@ -65,7 +65,8 @@ Json side_json(const std::optional<Record>& record) {
     out[std::string(artifact::metric_name(metric))] = number ? Json(*number) : Json(nullptr);
   }
   const Json facts = facts_json(record->facts);
-  for (const char* name : {"argument_bytes", "arguments", "required_block", "max_threads", "wave_size"}) {
+  for (const char* name :
+       {"scalar_registers", "argument_bytes", "arguments", "required_block", "max_threads", "wave_size"}) {
     out[name] = facts[name];
   }
   out["code_digest"] = record->artifact_digest.hex();

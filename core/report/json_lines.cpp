@@ -52,6 +52,10 @@ Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
+Json digest_or_null(const std::optional<base::Digest>& digest) {
+  return digest ? Json(digest->hex()) : Json(nullptr);
+}
+
 // What is new against the last build, of a unit that was compiled.
 Json changes_json(const build::UnitResult& result) {
   Json out = Json::array();
@@ -82,6 +86,7 @@ Json facts_json(const artifact::KernelFacts& facts) {
   }
   return {{"symbol", facts.symbol},
           {"registers", facts.registers},
+          {"scalar_registers", facts.scalar_registers ? Json(*facts.scalar_registers) : Json(nullptr)},
           {"local_memory", facts.local_memory},
           {"spills", facts.spills ? Json(*facts.spills) : Json(nullptr)},
           {"shared_memory", facts.shared_memory},
@@ -105,8 +110,8 @@ void JsonLines::unit(const manifest::Plan& plan, const manifest::Unit& unit,
     for (const uint32_t source : unit.sources) sources.push_back(plan.sources[source].identifier);
     out["sources"] = std::move(sources);
   }
-  out["request_key"] = nullptr;  // units with one key have none
-  out["key"] = result.key.hex();
+  out["request_key"] = digest_or_null(result.request_key);
+  out["key"] = digest_or_null(result.key);
   out["state"] = state_name(result.state);
   if (kind_ == Kind::kPlan) out["expected_seconds"] = number_or_null(result.expected_seconds);
   if (kind_ == Kind::kBuild) {

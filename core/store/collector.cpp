@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,7 +50,7 @@ class Collection {
 
   Result<GcReport> run() {
     scan();
-    remove_entries();
+    remove_oldest();
     remove_temporaries();
     remove_states();
     if (!options_.dry_run) fold_tallies(layout_);
@@ -59,6 +61,7 @@ class Collection {
   struct Found {
     int64_t mtime;
     uint64_t bytes;
+    Kind kind;
     Digest key;
   };
 
@@ -67,54 +70,59 @@ class Collection {
     const unsigned first = scan_until_ ? static_cast<unsigned>(base::random_u64() % kShards) : 0;
     for (; shards_ < kShards; ++shards_) {
       if (scan_until_ && shards_ > 0 && Clock::now() > *scan_until_) break;
-      const auto visited = visit_entries(layout_, (first + shards_) % kShards,
-                                         [this](int folder, const char* name, const Digest& key) {
-                                           struct stat status;
-                                           if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-                                             return;
-                                           if (!S_ISREG(status.st_mode)) return;
-                                           found_.push_back({mtime_ns(status), counted_bytes(status), key});
-                                           report_.bytes_before += found_.back().bytes;
-                                         });
-      // One folder that cannot be trusted or read must not keep the others over their limit.
-      if (!visited) trouble(visited.error().text());
+      for (const Kind kind : kKinds) scan_shard(kind, (first + shards_) % kShards);
     }
-    report_.entries_before = found_.size();
   }
 
-  void remove_entries() {
+  void scan_shard(Kind kind, unsigned shard) {
+    const auto visited =
+        visit_shard(layout_, kind, shard, [&](int folder, const char* name, const Digest& key) {
+          struct stat status;
+          if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+          if (!S_ISREG(status.st_mode)) return;
+          found_.push_back({mtime_ns(status), counted_bytes(status), kind, key});
+          report_.bytes_before += found_.back().bytes;
+          ++(kind == Kind::kEntry ? report_.entries_before : report_.records_before);
+        });
+    // One folder that cannot be trusted or read must not keep the others over their limit.
+    if (!visited) trouble(visited.error().text());
+  }
+
+  // Entries and records alike. A hit uses both, so a record is as old as what it leads to.
+  void remove_oldest() {
     if (!options_.max_size && !options_.max_age) return;
     std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
-      return a.mtime != b.mtime ? a.mtime < b.mtime : a.key < b.key;
+      return std::tie(a.mtime, a.kind, a.key) < std::tie(b.mtime, b.kind, b.key);
     });
     const bool sized = options_.max_size.has_value();
     const uint64_t most =
         sized ? *options_.max_size / kShards * shards_ + *options_.max_size % kShards * shards_ / kShards : 0;
     uint64_t left = report_.bytes_before;
-    for (const Found& entry : found_) {
-      const bool old = options_.max_age && (now_ - entry.mtime) / kSecondNs > options_.max_age->count();
+    for (const Found& found : found_) {
+      const bool old = options_.max_age && (now_ - found.mtime) / kSecondNs > options_.max_age->count();
       if (!old && !(sized && left > most)) break;
       if (until_ && Clock::now() > *until_) break;
-      if (!remove_entry(entry.key)) continue;
-      left -= entry.bytes;
-      ++report_.entries_removed;
-      report_.bytes_removed += entry.bytes;
+      if (!remove_found(found)) continue;
+      left -= found.bytes;
+      ++(found.kind == Kind::kEntry ? report_.entries_removed : report_.records_removed);
+      report_.bytes_removed += found.bytes;
     }
   }
 
-  bool remove_entry(const Digest& key) {
+  bool remove_found(const Found& found) {
+    const unsigned shard = shard_of(found.key);
     if (!options_.dry_run) {
-      FileDescriptor& folder = folders_[shard_of(key)];
+      FileDescriptor& folder = folders_[static_cast<size_t>(found.kind)][shard];
       if (!folder) {
-        auto opened = layout_.open_shard(shard_of(key), false);
+        auto opened = layout_.open_shard(found.kind, shard, false);
         if (!opened) return trouble(opened.error().text());
         folder = std::move(*opened);
       }
-      if (unlinkat(folder.get(), entry_name(key).c_str(), 0) != 0 && errno != ENOENT) {
-        return trouble(entry_path(key), errno);
+      if (unlinkat(folder.get(), stored_name(found.kind, found.key).c_str(), 0) != 0 && errno != ENOENT) {
+        return trouble(stored_path(found.kind, found.key), errno);
       }
     }
-    note(entry_path(key));
+    note(stored_path(found.kind, found.key));
     return true;
   }
 
@@ -195,16 +203,16 @@ class Collection {
   std::optional<Clock::time_point> scan_until_, until_;
   unsigned shards_ = 0;  // scanned
   std::vector<Found> found_;
-  std::array<FileDescriptor, kShards> folders_;  // opened when something in them is removed
+  // By kind; opened when something in them is removed.
+  std::array<std::array<FileDescriptor, kShards>, std::size(kKinds)> folders_;
   GcReport report_;
 };
 
 }  // namespace
 
-Result<void> visit_entries(
-    const Layout& layout, unsigned shard,
-    const std::function<void(int folder, const char* name, const Digest& key)>& visit) {
-  KC_ASSIGN(FileDescriptor fd, layout.open_shard(shard, false));
+Result<void> visit_shard(const Layout& layout, Kind kind, unsigned shard,
+                         const std::function<void(int folder, const char* name, const Digest& key)>& visit) {
+  KC_ASSIGN(FileDescriptor fd, layout.open_shard(kind, shard, false));
   if (!fd) return {};
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(fd.get()), closedir);
   if (stream == nullptr) return base::fail_errno(ErrorKind::kEnvironment, "list", layout.path(), errno);
@@ -213,7 +221,7 @@ Result<void> visit_entries(
     errno = 0;
     const dirent* entry = readdir(stream.get());
     if (entry == nullptr) break;
-    if (const auto key = parse_entry_name(entry->d_name, shard)) visit(folder, entry->d_name, *key);
+    if (const auto key = parse_stored_name(kind, entry->d_name, shard)) visit(folder, entry->d_name, *key);
   }
   if (errno != 0) return base::fail_errno(ErrorKind::kEnvironment, "list", layout.path(), errno);
   return {};
@@ -241,12 +249,12 @@ Result<GcReport> collect_in(const Layout& layout, const GcOptions& options,
   return Collection(layout, options, time_limit).run();
 }
 
-bool draws_collection(uint64_t entry_bytes, uint64_t limit_bytes, uint64_t draw) {
+bool draws_collection(uint64_t bytes, uint64_t limit_bytes, uint64_t draw) {
   if (limit_bytes == 0) return false;
   const uint64_t step = std::max<uint64_t>(limit_bytes / 32, 1);
-  if (entry_bytes >= step) return true;
-  // draw / 2^64 < entry_bytes / step, in whole numbers and with all 64 bits of the draw.
-  return static_cast<unsigned __int128>(draw) * step < static_cast<unsigned __int128>(entry_bytes) << 64;
+  if (bytes >= step) return true;
+  // draw / 2^64 < bytes / step, in whole numbers and with all 64 bits of the draw.
+  return static_cast<unsigned __int128>(draw) * step < static_cast<unsigned __int128>(bytes) << 64;
 }
 
 }  // namespace kc::store

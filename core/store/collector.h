@@ -1,4 +1,5 @@
-// The work behind `kc gc` and the automatic collection, and the walk over entries that all tools share.
+// The work behind `kc gc` and the automatic collection, and the walk over entries and records that all tools
+// share.
 #pragma once
 
 #include <chrono>
@@ -14,17 +15,17 @@
 
 namespace kc::store {
 
-/// Calls `visit(folder, name, key)` for each name in the shard that has the exact form of an entry's. Nothing
+/// Calls `visit(folder, name, key)` for each name in the shard that has the exact form of its kind. Nothing
 /// is known about the file but its name.
-base::Result<void> visit_entries(
-    const Layout& layout, unsigned shard,
+base::Result<void> visit_shard(
+    const Layout& layout, Kind kind, unsigned shard,
     const std::function<void(int folder, const char* name, const base::Digest& key)>& visit);
 
 /// gc.lock, taken without waiting: held while the descriptor is open. No descriptor: somebody else has it.
 /// Where locks do not work it is given to everyone; collections side by side only do the same work twice.
 base::Result<base::FileDescriptor> try_collection_lock(const Layout& layout);
 
-/// How long a build may be held up at its end. Enough to scan 100,000 entries and remove most of what a
+/// How long a build may be held up at its end. Enough to scan 100,000 files and remove most of what a
 /// build adds; what is left over is for the next collection.
 inline constexpr std::chrono::milliseconds kAutomaticTime{2000};
 
@@ -33,9 +34,9 @@ inline constexpr std::chrono::milliseconds kAutomaticTime{2000};
 base::Result<GcReport> collect_in(const Layout& layout, const GcOptions& options,
                                   std::optional<std::chrono::milliseconds> time_limit);
 
-/// Whether a put of `entry_bytes` decides to collect, from 64 random bits: with probability
-/// entry_bytes / (limit_bytes / 32), never without a limit.
-bool draws_collection(uint64_t entry_bytes, uint64_t limit_bytes, uint64_t draw);
+/// Whether a put of `bytes` decides to collect, from 64 random bits: with probability bytes / (limit_bytes /
+/// 32), never without a limit.
+bool draws_collection(uint64_t bytes, uint64_t limit_bytes, uint64_t draw);
 
 /// What an automatic collection goes down to, the largest entry that is kept, and what a build's set should
 /// not exceed: 80 % of the limit, so that a collection makes room for more than the next put.

@@ -9,6 +9,7 @@
 #include "store/collector.h"
 #include "store/entry_codec.h"
 #include "store/layout.h"
+#include "store/record_codec.h"
 #include "store/statistics.h"
 #include "store/stored_file.h"
 
@@ -36,30 +37,48 @@ void count_states(const Layout& layout, Stats& out) {
   for (const std::string& name : *names) out.states += base::parse_digest(name) ? 1 : 0;
 }
 
-// What is wrong with one shard's entries, in the order of their names.
+// What is wrong with one shard's entries and records, in the order of their names.
 struct ShardReport {
-  uint64_t entries = 0;
+  uint64_t entries = 0, records = 0;
   std::vector<std::pair<std::string, Flaw>> wrong;  // path and why
 };
 
-Checked<void> verify_entry(const Layout& layout, int folder, const char* name, const Digest& key) {
+Checked<void> verify_file(const Layout& layout, Kind kind, int folder, const char* name, const Digest& key) {
   KC_ASSIGN(const auto file, open_stored(layout, folder, name));
   if (!file) return {};  // collected since it was listed
-  KC_TRY(read_entry(file->fd.get(), key, file->size()));
+  if (kind == Kind::kEntry) {
+    KC_TRY(read_entry(file->fd.get(), key, file->size()));
+  } else {
+    KC_TRY(read_record(file->fd.get(), key, file->size()));
+  }
   return {};
 }
 
 ShardReport verify_shard(const Layout& layout, unsigned shard) {
   ShardReport report;
-  const auto visited = visit_entries(layout, shard, [&](int folder, const char* name, const Digest& key) {
-    ++report.entries;
-    if (const auto checked = verify_entry(layout, folder, name, key); !checked) {
-      report.wrong.emplace_back(entry_path(key) + ": " + checked.error().why, checked.error().flaw);
-    }
-  });
-  if (!visited) report.wrong.emplace_back(visited.error().text(), Flaw::kDamaged);
+  for (const Kind kind : kKinds) {
+    const auto visited =
+        visit_shard(layout, kind, shard, [&](int folder, const char* name, const Digest& key) {
+          ++(kind == Kind::kEntry ? report.entries : report.records);
+          if (const auto checked = verify_file(layout, kind, folder, name, key); !checked) {
+            report.wrong.emplace_back(stored_path(kind, key) + ": " + checked.error().why,
+                                      checked.error().flaw);
+          }
+        });
+    if (!visited) report.wrong.emplace_back(visited.error().text(), Flaw::kDamaged);
+  }
   std::sort(report.wrong.begin(), report.wrong.end());
   return report;
+}
+
+// The records of one shard, as far as their names and sizes tell.
+base::Result<void> count_records(const Layout& layout, unsigned shard, Stats& out) {
+  return visit_shard(layout, Kind::kRecord, shard, [&](int folder, const char* name, const Digest&) {
+    const auto file = open_stored(layout, folder, name);
+    if (!file || !*file) return;
+    ++out.records;
+    out.bytes += counted_bytes((*file)->status);
+  });
 }
 
 // Reading and hashing bounds this; more threads than that only take memory for one entry each.
@@ -78,7 +97,7 @@ Result<Stats> stats(const std::string& root) {
   Stats out;
   if (!layout) return out;
   for (unsigned shard = 0; shard < kShards; ++shard) {
-    const auto visited = visit_entries(*layout, shard, [&](int folder, const char* name, const Digest& key) {
+    const auto entries = [&](int folder, const char* name, const Digest& key) {
       const auto file = open_stored(*layout, folder, name);
       if (!file || !*file) return;
       const int64_t used_s = mtime_ns((*file)->status) / kSecondNs;
@@ -90,8 +109,11 @@ Result<Stats> stats(const std::string& root) {
       if (!header) return;  // counted, but nobody can say of what
       ++out.by_backend_target[header->entry.backend + " " + header->entry.target];
       out.compile_seconds += header->entry.seconds;
-    });
+    };
+    const auto visited = visit_shard(*layout, Kind::kEntry, shard, entries);
     if (!visited) out.unreadable.push_back(visited.error().text());
+    const auto counted = count_records(*layout, shard, out);
+    if (!counted) out.unreadable.push_back(counted.error().text());
   }
   count_temporaries(*layout, out);
   count_states(*layout, out);
@@ -116,6 +138,7 @@ Result<VerifyReport> verify(const std::string& root) {
   });
   for (ShardReport& shard : shards) {
     out.entries += shard.entries;
+    out.records += shard.records;
     for (auto& [text, flaw] : shard.wrong) {
       (flaw == Flaw::kNewer ? out.newer : out.damaged).push_back(std::move(text));
     }

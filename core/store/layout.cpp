@@ -88,6 +88,13 @@ void write_cache_tag(int root) {
   }
 }
 
+constexpr const char* folder_name(Kind kind) {
+  return kind == Kind::kEntry ? "e" : "r";
+}
+constexpr const char* suffix_of(Kind kind) {
+  return kind == Kind::kEntry ? ".kce" : ".kcr";
+}
+
 std::string shard_name(unsigned shard) {
   return util::format("{:02x}", shard);
 }
@@ -158,6 +165,7 @@ Result<std::optional<Layout>> Layout::open(const std::string& root, Access acces
     return open_folder(layout.version_.get(), name, base::join_path(shown, name), access, make);
   };
   KC_ASSIGN(layout.entries_, folder("e"));
+  KC_ASSIGN(layout.records_, folder("r"));
   KC_ASSIGN(layout.states_, folder("state"));
   KC_ASSIGN(layout.temporary_, folder("tmp"));
   KC_ASSIGN(layout.statistics_, folder("stats.d"));
@@ -165,22 +173,22 @@ Result<std::optional<Layout>> Layout::open(const std::string& root, Access acces
   return layout;
 }
 
-Result<FileDescriptor> Layout::open_shard(unsigned shard, bool make) const {
-  if (!entries_) return FileDescriptor();
+Result<FileDescriptor> Layout::open_shard(Kind kind, unsigned shard, bool make) const {
+  if (folder(kind) < 0) return FileDescriptor();
   const std::string name = shard_name(shard);
-  return open_folder(entries_.get(), name, path_ + "/v1/e/" + name, access_, make);
+  return open_folder(folder(kind), name, path_ + "/v1/" + folder_name(kind) + "/" + name, access_, make);
 }
 
-std::string entry_name(const base::Digest& key) {
-  return key.hex() + ".kce";
+std::string stored_name(Kind kind, const base::Digest& key) {
+  return key.hex() + suffix_of(kind);
 }
 
-std::string entry_path(const base::Digest& key) {
-  return "e/" + shard_name(shard_of(key)) + "/" + entry_name(key);
+std::string stored_path(Kind kind, const base::Digest& key) {
+  return util::format("{}/{}/{}", folder_name(kind), shard_name(shard_of(key)), stored_name(kind, key));
 }
 
-std::optional<base::Digest> parse_entry_name(std::string_view name, unsigned shard) {
-  if (name.size() != 68 || !name.ends_with(".kce")) return std::nullopt;
+std::optional<base::Digest> parse_stored_name(Kind kind, std::string_view name, unsigned shard) {
+  if (name.size() != 68 || !name.ends_with(suffix_of(kind))) return std::nullopt;
   const auto key = base::parse_digest(name.substr(0, 64));
   if (!key || shard_of(*key) != shard) return std::nullopt;
   return key;

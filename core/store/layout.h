@@ -21,7 +21,14 @@ enum class Access : uint8_t {
   kMake,    // what is missing is made
 };
 
-inline constexpr unsigned kShards = 256;  // two-digit folders below e/
+inline constexpr unsigned kShards = 256;  // two-digit folders below e/ and r/
+
+/// The files that are named by a key.
+enum class Kind : uint8_t {
+  kEntry,   // e/, by content key
+  kRecord,  // r/, by request key
+};
+inline constexpr Kind kKinds[] = {Kind::kEntry, Kind::kRecord};
 
 /// Nothing when only `euid` (or, to read, root) can have written what `status` describes; else what is wrong.
 /// `hint` gets what to do.
@@ -40,30 +47,30 @@ class Layout {
   Access access() const { return access_; }
   int version() const { return version_.get(); }  // v1/
   // -1 when missing, which only happens without Access::kMake.
-  int entries() const { return entries_.get(); }
+  int folder(Kind kind) const { return (kind == Kind::kEntry ? entries_ : records_).get(); }
   int states() const { return states_.get(); }
   int temporary() const { return temporary_.get(); }
   int statistics() const { return statistics_.get(); }
 
-  /// Folder of the entries whose keys start with `shard`; holds no descriptor when it is missing and not
+  /// Folder of the files whose keys start with `shard`; holds no descriptor when it is missing and not
   /// `make`.
-  base::Result<base::FileDescriptor> open_shard(unsigned shard, bool make) const;
+  base::Result<base::FileDescriptor> open_shard(Kind kind, unsigned shard, bool make) const;
 
  private:
   std::string path_;
   Access access_ = Access::kRead;
-  base::FileDescriptor root_, version_, entries_, states_, temporary_, statistics_;
+  base::FileDescriptor root_, version_, entries_, records_, states_, temporary_, statistics_;
 };
 
 inline unsigned shard_of(const base::Digest& key) {
   return key.bytes[0];
 }
-/// `<64 hex>.kce`.
-std::string entry_name(const base::Digest& key);
+/// `<64 hex>.kce`, `<64 hex>.kcr`.
+std::string stored_name(Kind kind, const base::Digest& key);
 /// `e/<2 hex>/<64 hex>.kce`, for messages.
-std::string entry_path(const base::Digest& key);
+std::string stored_path(Kind kind, const base::Digest& key);
 /// The key of exactly such a name in the folder where it belongs.
-std::optional<base::Digest> parse_entry_name(std::string_view name, unsigned shard);
+std::optional<base::Digest> parse_stored_name(Kind kind, std::string_view name, unsigned shard);
 
 enum class TemporaryKind : uint8_t { kNew, kBad, kFailed, kJob };
 struct TemporaryName {

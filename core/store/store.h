@@ -50,6 +50,28 @@ struct Entry {
   std::vector<std::pair<std::string, std::string>> key_fields;
 };
 
+/// The small file that leads from a request key to a content key, for backends with a front half.
+struct Record {
+  base::Digest request;
+  base::Digest content;
+  std::string unit;  // of the first that made it, for listings only
+  int64_t time_s = 0;
+  // What the request key was made of, name and value, for listings and `explain`; no paths of this machine.
+  std::vector<std::pair<std::string, std::string>> key_fields;
+};
+
+/// What somebody needs to see a failure again: the files as they were compiled and how.
+struct Repro {
+  struct File {
+    std::string path;  // relative, inside the folder; `..` and absolute ones are refused
+    base::Bytes bytes;
+  };
+  base::Bytes output;        // all that the compiler printed: output.txt
+  std::vector<File> inputs;  // below inputs/
+  std::string manifest;      // kernels.yaml, which `kc build -f` can run
+  std::string command;       // command.txt
+};
+
 struct Options {
   std::string directory;  // root; made 0700 when missing
   Mode mode = Mode::kReadWrite;
@@ -63,6 +85,7 @@ struct Counters {
   std::atomic<uint64_t> corrupt{0};      // moved aside, or left in a read-only store
   std::atomic<uint64_t> soft_errors{0};  // I/O that failed and was survived
   std::atomic<uint64_t> declined{0};     // newer version in place, or larger than 80 % of the limit
+  // `corrupt`, `soft_errors` and `declined` count records too, the first three entries alone.
 };
 
 /// What the store has of a key, as far as an entry's header tells.
@@ -92,6 +115,17 @@ class Store {
   /// Marks the keys of an unchanged build as used, for those not touched within a day.
   virtual void touch(const std::vector<base::Digest>& keys) = 0;
 
+  /// The verified record of a request key, or nothing. That its entry is still there is for the caller to
+  /// see. Touches mtime as get() does.
+  virtual std::optional<Record> get_record(const base::Digest& request) = 0;
+  /// True when the record is in the store afterwards. One of the same content key that is there already
+  /// stays; one of another is replaced.
+  virtual bool put_record(const Record& record) = 0;
+  /// The content key of a record, without touching, moving or counting anything.
+  virtual std::optional<base::Digest> recorded(const base::Digest& request) = 0;
+  /// As touch(), for records.
+  virtual void touch_records(const std::vector<base::Digest>& requests) = 0;
+
   /// Single flight over all processes that share this store (see key_locks.h). Null when mode is not
   /// kReadWrite or kRefresh, or the file system has no locks.
   virtual KeyLocks* locks() = 0;
@@ -104,6 +138,8 @@ class Store {
   /// Keeps what a compiler printed for the failed unit of `key`, for a person to read: gives the file's path,
   /// empty when it could not be kept. The newest 20 are kept.
   virtual std::string keep_output(const base::Digest& key, base::ByteView output) = 0;
+  /// The same with all that is needed to see the failure again: gives the folder's path.
+  virtual std::string keep_repro(const base::Digest& key, const Repro& repro) = 0;
 
   /// A new empty folder below v1/tmp for the jobs of this process, absolute path. The caller removes it.
   /// ErrorKind::kEnvironment when that is not possible, as with kReadOnly and kOff.

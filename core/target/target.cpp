@@ -222,6 +222,12 @@ base::Result<Target> parse_target(std::string_view text) {
   return bad_name(text, "is not the name of a GPU architecture", hint_for(text));
 }
 
+std::vector<std::string_view> amd_processors() {
+  std::vector<std::string_view> out;
+  for (const Processor& processor : kProcessors) out.push_back(processor.name);
+  return out;
+}
+
 bool found_answers_asked(const Target& found, const Target& asked) {
   if (found.vendor != asked.vendor || found.processor != asked.processor) return false;
   if (found.vendor == Vendor::kNvidia) return asked.suffix == 0 || found.suffix == asked.suffix;

@@ -34,6 +34,9 @@ struct Target {
 /// is not in the table (`sm_130`) is accepted: whether a compiler has it is the compiler's to say.
 base::Result<Target> parse_target(std::string_view text);
 
+/// Processors of AMD in the table, in its order. (What NVIDIA's compilers have they tell themselves.)
+std::vector<std::string_view> amd_processors();
+
 /// Whether an architecture found in a code object answers what was asked: the same, or the same with `a` or
 /// `f`.
 bool found_answers_asked(const Target& found, const Target& asked);

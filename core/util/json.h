@@ -1,4 +1,4 @@
-// JSON output. nlohmann-json is included here only.
+// JSON, mostly for output. nlohmann-json is included here only.
 #pragma once
 
 #include <nlohmann/json.hpp>

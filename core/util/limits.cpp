@@ -1,12 +1,14 @@
 #include "util/limits.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <latch>
 #include <limits>
 #include <string>
 #include <thread>
@@ -87,6 +89,34 @@ uint64_t open_files_limit() {
     const rlimit raised{limit.rlim_max, limit.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
+  return limit.rlim_cur;
+}
+
+unsigned room_for_threads(unsigned wanted, size_t stack_bytes) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return 0;
+  std::vector<pthread_t> threads;
+  if (pthread_attr_setstacksize(&attributes, stack_bytes) == 0) {
+    std::latch all_made(1);
+    const auto wait = [](void* latch) -> void* {
+      static_cast<std::latch*>(latch)->wait();
+      return nullptr;
+    };
+    for (unsigned i = 0; i < wanted; ++i) {
+      pthread_t thread{};
+      if (pthread_create(&thread, &attributes, wait, &all_made) != 0) break;
+      threads.push_back(thread);
+    }
+    all_made.count_down();
+    for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  }
+  pthread_attr_destroy(&attributes);
+  return static_cast<unsigned>(threads.size());
+}
+
+std::optional<uint64_t> address_space_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return limit.rlim_cur;
 }
 

@@ -1,7 +1,7 @@
-"""What the tests of whole programs share: a folder of their own, kc with a built environment, a stand-in compiler.
+"""What the tests of whole programs share: a folder of their own, kc with a built environment, stand-in compilers.
 
 Programs come from the environment, which CTest sets: KC_BUILD (the build folder). A test that needs the pinned
-tileiras says `not run: ...` when bootstrap has not installed it.
+tileiras or a real Loom says `not run: ...` when bootstrap has not installed it.
 """
 
 import fcntl
@@ -26,7 +26,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KC = BUILD / "bin" / "kc"
 FAKE = BUILD / "bin" / "fake_tileiras"
 MAKE_BUNDLE = BUILD / "bin" / "make_bundle"
+HOSTILE = BUILD / "lib" / "hostile"
 DEMO = SOURCE / "manifests" / "demo" / "kernels.yaml"
+DEMO_AMD = SOURCE / "manifests" / "demo_amd" / "kernels.yaml"
 
 TILE_IR_HEADER = b"\x7fTileIR\x00" + bytes([13, 3, 0, 0])
 
@@ -35,6 +37,59 @@ def real_tileiras():
     """Path of the pinned tileiras, or None."""
     found = sorted(glob.glob(str(BUILD / "venv/lib/python3*/site-packages/nvidia/cu13/bin/tileiras")))
     return found[0] if found else None
+
+
+def real_loom(variant="g4"):
+    """Path of the library that bootstrap makes (tests/support/loom_bridge), or None."""
+    path = BUILD / "loom" / variant / "libloomc.so"
+    return path if path.exists() else None
+
+
+def llvm_tool(name):
+    """Path of llvm-readelf or the like, or None."""
+    found = [shutil.which(f"llvm-{name}")] + sorted(glob.glob(f"/usr/bin/llvm-{name}-*"))
+    return next((path for path in found if path), None)
+
+
+# out[i] = in[i] * {factor}: right for a real Loom, and small.
+LOOM_KERNEL = """\
+config.def @tuner.workgroup_size = 64 : index
+
+kernel.def export("{name}") @{name}(%n: index) {{
+  %one = index.constant 1 : index
+  %size = config.get @tuner.workgroup_size : index
+  %last = index.sub %size, %one : index
+  %reach = index.add %n, %last : index
+  %groups = index.div %reach, %size : index
+  kernel.launch.config workgroups(%groups, %one, %one) workgroup_size(%size, %one, %one) : index
+}} launch(%n: index, %in: buffer, %out: buffer) {{
+  %start = index.constant 0 : offset
+  %dense = encoding.layout.strided [1] : encoding<layout>
+  %from = buffer.assume.memory_space<global> %in : buffer
+  %to = buffer.assume.memory_space<global> %out : buffer
+  %source = buffer.view %from[%start] : buffer -> view<[%n]xi32, %dense>
+  %products = buffer.view %to[%start] : buffer -> view<[%n]xi32, %dense>
+  %size = config.get @tuner.workgroup_size : index
+  %factor = scalar.constant {factor} : i32
+  %group = kernel.workgroup.id<x> : index
+  %item = kernel.workitem.id<x> : index
+  %before = index.mul %group, %size : index
+  %element = index.add %before, %item : index
+  %is_ours = index.cmp ult, %element, %n : index
+  scf.if %is_ours {{
+    %value = view.load %source[%element] : view<[%n]xi32, %dense> -> i32
+    %product = scalar.muli %value, %factor : i32
+{more}    view.store %product, %products[%element] : i32, view<[%n]xi32, %dense>
+  }}
+  kernel.return
+}}
+"""
+
+
+def loom(name, directives="", factor=3, more=""):
+    """A Loom source that exports `name`, with directives for the stand-in (hostile_loom/faults.h)."""
+    text = LOOM_KERNEL.format(name=name, factor=factor, more=more)
+    return (f"//! {directives}\n" if directives else "") + text
 
 
 def tile(directives=""):
@@ -59,6 +114,19 @@ class KcTest(unittest.TestCase):
         folder = self.root / name
         subprocess.run([FAKE, "--install", folder, variant], check=True, stdout=subprocess.DEVNULL)
         return folder / "bin" / "tileiras"
+
+    def install_hostile(self, name="loom", generation="g4", variant="1"):
+        """Installs the stand-in for Loom; the same name again replaces it by rename. Another variant is another file
+        that makes other code. Returns the library's path."""
+        folder = self.root / name
+        folder.mkdir(exist_ok=True)
+        data = (HOSTILE / generation / "libloomc.so").read_bytes()
+        mark = b"kc-hostile-variant="
+        self.assertIn(mark + b"1", data)
+        new = folder / "new"
+        new.write_bytes(data.replace(mark + b"1", mark + variant.encode()))
+        new.chmod(0o755)
+        return new.rename(folder / "libloomc.so")
 
     def settle(self):
         """Waits until the files made so far are old enough for their tuples to be trusted (2 s). Their change time
@@ -167,6 +235,17 @@ class KcTest(unittest.TestCase):
             lines.append(f"  - {{ name: k{i:03}, sources: k{i:03}.tilebc, entry: kernel }}")
         return self.write(f"{prefix}kernels.yaml", "\n".join(lines) + "\n")
 
+    def make_loom_units(self, count, directives=None, targets="[gfx1100]", folder="", per_unit=None):
+        """The same with Loom kernels k000, k001, ...; `directives` (unit number -> text) are for the stand-in."""
+        prefix = f"{folder}/" if folder else ""
+        lines = ["version: 1", f"targets: {targets}", "kernels:"]
+        for i in range(count):
+            name = f"k{i:03}"
+            self.write(f"{prefix}{name}.loom", loom(name, (directives or {}).get(i, ""), factor=i + 2))
+            extra = f", {per_unit}" if per_unit else ""
+            lines.append(f"  - {{ name: {name}, sources: {name}.loom{extra} }}")
+        return self.write(f"{prefix}kernels.yaml", "\n".join(lines) + "\n")
+
     def make_bundle(self, name, *records, **about):
         """A bundle of made-up records (tests/support/make_bundle.cpp says what they may have). Returns its path."""
         lines = [json.dumps({"bundle": "made"} | about), *map(json.dumps, records)]
@@ -180,6 +259,75 @@ class KcTest(unittest.TestCase):
         if not program.exists():
             self.install_fake()
         return self.environment(KC_TILEIRAS=program, **changes)
+
+    def with_hostile(self, **changes):
+        """An environment whose Loom is the stand-in, installed when it is not there yet."""
+        library = self.root / "loom" / "libloomc.so"
+        if not library.exists():
+            self.install_hostile()
+        return self.environment(KC_LOOM_LIBRARY=library, **changes)
+
+    def with_loom(self, variant="g4", **changes):
+        """An environment with a real Loom; without one the test says `not run`."""
+        library = real_loom(variant)
+        if library is None:
+            self.skipTest("not run: there is no Loom (packaging/bootstrap test makes one)")
+        return self.environment(KC_LOOM_LIBRARY=library, **changes)
+
+    # -- processes ------------------------------------------------------------------------------------------
+
+    def descendants(self, pid):
+        """All processes below `pid`: a list of (pid, start time), so that a number used again is not taken for it."""
+        parents, starts = {}, {}
+        for stat in glob.glob("/proc/[0-9]*/stat"):
+            try:
+                with open(stat) as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            number = int(stat.split("/")[2])
+            parents[number] = int(fields[1])
+            starts[number] = fields[19]
+        found, open_ = [], [pid]
+        while open_:
+            parent = open_.pop()
+            children = [number for number, its_parent in parents.items() if its_parent == parent]
+            found += [(number, starts[number]) for number in children]
+            open_ += children
+        return found
+
+    def alive(self, processes):
+        """Those of descendants() that have not ended; one that nobody has waited for yet has."""
+        found = []
+        for pid, start in processes:
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[19] == start and fields[0] not in ("Z", "X"):
+                found.append(pid)
+        return found
+
+    def wait_until(self, condition, seconds=30):
+        """Waits until condition() gives something true, which it returns."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if result := condition():
+                return result
+            self.assertLess(time.monotonic(), deadline, "nothing happens")
+            time.sleep(0.005)
+
+    def engine_of(self, process):
+        """The number of the engine of a running kc, or None."""
+        for pid, _ in self.descendants(process.pid):
+            try:
+                with open(f"/proc/{pid}/comm") as file:
+                    if file.read().strip() == "kc-engine":
+                        return pid
+            except OSError:
+                pass
+        return None
 
     def digest(self, path):
         return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()

@@ -74,12 +74,20 @@ class Manifests(KcTest):
             self.assertIn(word, done.err)
 
     def test_a_kernel_of_a_backend_that_is_not_there_yet_is_exit_3(self):
-        self.write("s.loom", "kernel.def @x\n")
+        self.write("s.py", "def x(): pass\n")
         done = self.build(
-            "version: 1\nkernels:\n  - { name: s, sources: s.loom, entry: x, targets: [gfx1100] }\n", expect=3
+            "version: 1\nkernels:\n  - { name: s, sources: s.py, entry: x, targets: [sm_90],"
+            " parameters: { A: { dtype: float16, ndim: 1 } } }\n", expect=3
         )
-        self.assertIn("loom is not part of this version of kc", done.err)
-        self.assertIn("s@gfx1100", done.err)
+        self.assertIn("cutile is not part of this version of kc", done.err)
+        self.assertIn("s@sm_90", done.err)
+
+    def test_where_a_loom_library_was_looked_for_is_told(self):
+        self.write("s.loom", 'kernel.def export("x") @x() {\n} launch() {\n}\n')
+        manifest = "version: 1\nkernels:\n  - { name: s, sources: s.loom, entry: x, targets: [gfx1100] }\n"
+        done = self.build(manifest, expect=3)
+        for word in ("no Loom library found", "KC_LOOM_LIBRARY (not set)", "LD_LIBRARY_PATH", "hrx_loom"):
+            self.assertIn(word, done.err)
 
     def test_names_with_escape_bytes_reach_the_terminal_escaped(self):
         done = self.build('version: 1\n"ker\\e[31mnels": 1\n')

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from kc_test import KC, KcTest, main, tile
+from kc_test import KC, LOOM_KERNEL, KcTest, main, tile
 
 
 class Cases(KcTest):
@@ -97,6 +97,136 @@ class Cases(KcTest):
 
     def test_k07_the_assembler_beside_it_is_replaced_in_mid_build(self):
         self.replace_compiler_in_mid_build("ptxas")
+
+    def test_k07_the_loom_library_is_replaced_between_planning_and_loading(self):
+        self.make_loom_units(4)
+        env = self.with_hostile()
+        self.kc("build", env=env)
+        first = self.digest(self.work / "kernels.kcb")
+        entries = self.store_files("e/*/*.kce")
+        self.write("k000.loom", self.loom_text("k000", 77))
+        # The engine is started when all is planned: what stands in its place replaces the library, then starts it.
+        engine = KC.parent.parent / "libexec" / "kc" / "kc-engine"
+        program = self.root / "prefix" / "bin" / "kc"
+        program.parent.mkdir(parents=True)
+        shutil.copy(KC, program)
+        wrapper = self.root / "prefix" / "libexec" / "kc" / "kc-engine"
+        wrapper.parent.mkdir(parents=True)
+        other = self.root / "other.so"
+        shutil.copy(self.install_hostile("another", variant="2"), other)
+        library = env["KC_LOOM_LIBRARY"]
+        wrapper.write_text(f'#!/bin/sh\nif [ -e {other} ]; then mv {other} {library}; fi\nexec {engine} "$@"\n')
+        wrapper.chmod(0o755)
+        done = subprocess.run([program, "build"], cwd=self.work, env=env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("compiler changed during the build", done.stderr)
+        self.assertFalse(other.exists(), "the library was replaced")
+        self.assertEqual(self.digest(self.work / "kernels.kcb"), first)
+        self.assertEqual(self.store_files("e/*/*.kce"), entries)
+        # The second run is right: all of the second library, and nothing of it under a key of the first.
+        self.assertEqual(self.summary("build", env=env)["compiled"], 4)
+        self.kc("store", "verify")
+        self.kc("build", "-o", "clean.kcb", "--store-mode=off", env=env)
+        self.assertEqual(self.digest(self.work / "kernels.kcb"), self.digest(self.work / "clean.kcb"))
+
+    def loom_text(self, name, factor):
+        return LOOM_KERNEL.format(name=name, factor=factor, more="")
+
+    # Each kernel reaches two of the 20 libraries. A third declares the value that the first two kernels read, so that
+    # all take it.
+    def make_library_kernels(self, kernels=30, libraries=20):
+        for i in range(libraries):
+            self.write_library(i)
+        lines = ["version: 1", "targets: [gfx1100, gfx1201]", "defaults:", "  libraries: [\"lib/*.loom\"]",
+                 "  config: { shared.bias: 5 }", "kernels:"]
+        for i in range(kernels):
+            name = f"k{i:02}"
+            first, second = i % 10, 10 + i % 10
+            more = (f"    %a = func.call @f{first:02}(%product) : (i32) -> (i32)\n"
+                    f"    %b = func.call @f{second:02}(%a) : (i32) -> (i32)\n")
+            result = "%b"
+            if i < 2:
+                more += "    %bias = config.get @shared.bias : i32\n    %c = scalar.addi %b, %bias : i32\n"
+                result = "%c"
+            text = LOOM_KERNEL.format(name=name, factor=i + 2, more=more)
+            text = text.replace("view.store %product,", f"view.store {result},")
+            heads = [f"func.decl @f{n:02}(%x: i32) -> (i32)\n" for n in (first, second)]
+            if i < 2:
+                heads.append("config.decl @shared.bias : i32\n")
+            self.write(f"{name}.loom", "".join(heads) + text)
+            lines.append(f"  - {{ name: {name}, sources: {name}.loom }}")
+        self.write("kernels.yaml", "\n".join(lines) + "\n")
+
+    def write_library(self, number, factor=None):
+        name = f"f{number:02}"
+        self.write(
+            f"lib/{name}.loom",
+            ("config.decl @shared.bias : i32\n" if number == 19 else "")
+            + f"func.def public inline @{name}(%x: i32) -> (i32) {{\n"
+            f"  %k = scalar.constant {factor or number + 2} : i32\n"
+            f"  %y = scalar.muli %x, %k : i32\n"
+            f"  func.return %y : i32\n}}\n",
+        )
+
+    def test_k08_a_touched_library_or_value_compiles_only_what_reaches_it(self):
+        env = self.with_loom()
+        self.make_library_kernels()
+        planned = self.kc_json("plan", env=env)
+        self.assertEqual({(e["state"], e["key"]) for e in planned[:-1]}, {("miss", None)})
+        self.assertNotIn(None, [e["request_key"] for e in planned[:-1]])
+        built = self.kc_json("build", env=env)
+        self.assertEqual((built[-1]["compiled"], built[-1]["hits"]), (60, 0))
+        self.assertEqual([e["request_key"] for e in built[:-1]], [e["request_key"] for e in planned[:-1]])
+        keys = {e["unit"]: e["key"] for e in built[:-1]}
+        self.assertEqual({e["unit"]: e["key"] for e in self.kc_json("plan", env=env)[:-1]}, keys)
+
+        # A function that the kernels 3, 13 and 23 reach.
+        self.write_library(3, factor=99)
+        planned = self.kc_json("plan", env=env)
+        self.assertEqual({(e["state"], e["key"]) for e in planned[:-1]}, {("miss", None)})
+        built = self.kc_json("build", env=env)
+        compiled = {e["kernel"] for e in built[:-1] if e["state"] == "compiled"}
+        self.assertEqual(compiled, {"k03", "k13", "k23"})
+        self.assertEqual((built[-1]["compiled"], built[-1]["hits"]), (6, 54))
+        same = {e["unit"] for e in built[:-1] if e["key"] == keys[e["unit"]]}
+        self.assertEqual(len(same), 54)
+
+        # A value that the kernels 0 and 1 read and the manifest gives to all.
+        manifest = (self.work / "kernels.yaml").read_text()
+        self.write("kernels.yaml", manifest.replace("shared.bias: 5", "shared.bias: 6"))
+        planned = self.kc_json("plan", env=env)
+        self.assertEqual({(e["state"], e["key"]) for e in planned[:-1]}, {("miss", None)})
+        built = self.kc_json("build", env=env)
+        self.assertEqual({e["kernel"] for e in built[:-1] if e["state"] == "compiled"}, {"k00", "k01"})
+        self.assertEqual((built[-1]["compiled"], built[-1]["hits"]), (4, 56))
+        # And what was linked only is known from now on.
+        self.assertEqual({e["state"] for e in self.kc_json("plan", env=env)[:-1]}, {"hit"})
+        self.kc("build", "-o", "clean.kcb", "--store-mode=off", env=env)
+        self.assertEqual(self.digest(self.work / "kernels.kcb"), self.digest(self.work / "clean.kcb"))
+
+    def test_units_of_one_build_that_ask_differently_for_the_same_are_compiled_once(self):
+        # The stand-in compiles nothing of a library that the root does not name, so its bytes change requests alone.
+        lines = ["version: 1", "targets: [gfx1100]", "kernels:"]
+        self.write("k.loom", self.loom_text("k", 3).replace("kernel.def", "//! @sleep=100\nkernel.def", 1))
+        for i in range(6):
+            self.write(f"lib{i}.loom", f"func.def inline @f{i}() {{\n  func.return\n}}\n")
+            lines.append(f"  - {{ name: k{i}, sources: k.loom, entry: k, libraries: lib{i}.loom }}")
+        self.write("kernels.yaml", "\n".join(lines) + "\n")
+        env = self.with_hostile()
+        for slots in ("-j1", "-j6"):
+            with self.subTest(slots):
+                shutil.rmtree(self.store, ignore_errors=True)
+                events = self.kc_json("build", slots, "-o", f"{slots[1:]}.kcb", env=env)
+                self.assertEqual(len({e["request_key"] for e in events[:-1]}), 6)
+                self.assertEqual(len({e["key"] for e in events[:-1]}), 1)
+                self.assertEqual((events[-1]["compiled"], events[-1]["hits"]), (1, 5))
+                self.assertEqual(len(self.store_files("e/*/*.kce")), 1)
+                self.assertEqual(len(self.store_files("r/*/*.kcr")), 6)
+                self.assertEqual(self.summary("plan", env=env)["hits"], 6)
+        off = self.summary("build", "-o", "off.kcb", "--store-mode=off", env=env)
+        self.assertEqual((off["compiled"], off["hits"]), (6, 0))
+        digests = {self.digest(self.work / f"{name}.kcb") for name in ("j1", "j6", "off")}
+        self.assertEqual(len(digests), 1)
 
     def test_k14_an_interrupted_build_keeps_what_it_finished(self):
         for number, least in [(signal.SIGTERM, 0), (signal.SIGKILL, 2)]:

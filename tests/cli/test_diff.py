@@ -72,6 +72,14 @@ class Bundles(KcTest):
             "kc: 1 added, 1 removed, 3 changed, 1 the same",
         ])
 
+    def test_scalar_registers_are_told_but_are_no_metric(self):
+        self.make_bundle("a.kcb", {"kernel": "scan", "target": "gfx942", "scalar_registers": 18})
+        self.make_bundle("b.kcb", {"kernel": "scan", "target": "gfx942", "scalar_registers": 0})
+        self.assertEqual(self.diff().out.splitlines()[0], "~ scan@gfx942  scalar registers 18 -> 0")
+        changed = self.kc_json("diff", "a.kcb", "b.kcb")[1]
+        self.assertEqual((changed["changes"], changed["differs"]), ([], ["scalar_registers"]))
+        self.assertEqual((changed["before"]["scalar_registers"], changed["after"]["scalar_registers"]), (18, 0))
+
     def test_differences_of_the_bundles_come_first(self):
         self.make_bundle("c.kcb", *self.before, bundle="other", release=4, partial=True, subset=True)
         first = "~ bundle  name made -> other, release 0 -> 4, now partial, now a subset"
@@ -133,7 +141,7 @@ class Bundles(KcTest):
 
     def test_a_condition_that_has_nothing_to_compare_is_told(self):
         warning = ("kc: warning: --fail-on spills+10% has nothing to compare: no unit tells its spills in both bundles\n"
-                   "  a cubin does not tell spills: use local_memory\n")
+                   "  cubins do not tell spills, Loom only with its option report: use local_memory\n")
         arguments = ("diff", "a.kcb", "b.kcb", "conv", "new", "--fail-on", "spills+10%,registers,changed")
         self.assertEqual(self.kc(*arguments).err, warning)
         self.assertEqual(self.kc(*arguments, "-q").err, "")

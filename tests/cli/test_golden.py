@@ -9,6 +9,7 @@ import struct
 from kc_test import SOURCE, KcTest, main
 
 GOLDEN = SOURCE / "tests" / "golden" / "keys"
+KEY_DOMAINS = b"kc-content-v1\0kc-request-v1\0"
 
 
 def text_at(payload, at):
@@ -41,7 +42,7 @@ class Golden(KcTest):
         payload = bytearray(whole[128:])
         build_id, at = text_at(payload, 0)
         now, end = text_at(payload, at)
-        self.assertEqual(now, b"kc-content-v1\0")
+        self.assertEqual(now, KEY_DOMAINS)
         self.assertEqual(len(domain), len(now))
         payload[4 : 4 + len(build_id)] = bytes(len(build_id) * [ord("x")])
         payload[at + 4 : end] = domain
@@ -69,7 +70,7 @@ class Golden(KcTest):
     def test_k09_another_key_format_is_said_once(self):
         env = self.with_fake()
         self.kc("build", env=env)
-        self.as_of_another_kc(b"kc-content-v0\0")
+        self.as_of_another_kc(KEY_DOMAINS.replace(b"content-v1", b"content-v0"))
         told = self.kc("build", env=env)
         self.assertEqual((told.out + told.err).count("key format changed"), 1, told.out + told.err)
         again = self.kc("build", env=env)
@@ -78,7 +79,7 @@ class Golden(KcTest):
     def test_k09_another_build_of_kc_with_the_same_key_format_hits(self):
         env = self.with_fake()
         self.kc("build", env=env)
-        self.as_of_another_kc(b"kc-content-v1\0")
+        self.as_of_another_kc(KEY_DOMAINS)
         done = self.kc("build", "--format=json", env=env)
         self.assertIn('"hits":7,"compiled":0', done.out)
         self.assertEqual(done.out.count('"event":"unit"'), 7, "planned anew")
@@ -101,12 +102,48 @@ class Golden(KcTest):
             os.unlink(path)
             target.write_bytes(bytes(head) + whole[size:])
             os.chmod(target, 0o444)
-        self.as_of_another_kc(b"kc-content-v0\0")
+        self.as_of_another_kc(KEY_DOMAINS.replace(b"content-v1", b"content-v0"))
         os.unlink(self.work / "golden.kcb")
         summary = self.summary("build", env=env)
         self.assertEqual((summary["hits"], summary["compiled"]), (0, 7))
         self.assertEqual(self.digest(self.work / "golden.kcb"), before)
         self.kc("store", "verify", env=env)
+
+    def test_k09_plan_and_build_mean_the_same_keys_of_loom_units(self):
+        for path in (GOLDEN.parent / "keys_loom").iterdir():
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, self.work / path.name)
+        self.install_hostile(generation="g4-hrx")  # one that knows processor modes
+        env = self.with_hostile()
+        listed = [line.split()[0] for line in (GOLDEN.parent / "keys_loom" / "keys.txt").read_text().splitlines()[1:]]
+        planned = self.kc_json("plan", env=env)[:-1]
+        self.assertEqual([e["unit"] for e in planned], listed)
+        self.assertEqual({e["key"] for e in planned}, {None})
+        requests = {e["unit"]: e["request_key"] for e in planned}
+        self.assertEqual(len(set(requests.values())), len(listed))
+        built = self.kc_json("build", env=env)[:-1]
+        self.assertEqual({e["unit"]: e["request_key"] for e in built}, requests)
+        keys = {e["unit"]: e["key"] for e in built}
+        self.assertEqual({path.stem for path in self.store_files("r/*/*.kcr")}, set(requests.values()))
+        self.assertEqual({path.stem for path in self.store_files("e/*/*.kce")}, set(keys.values()))
+        self.assertEqual(self.keys("plan", env=env), keys)
+        self.assertEqual(self.keys("build", "-n", env=env), keys)
+        self.assertEqual({e["state"] for e in self.kc_json("plan", env=env)[:-1]}, {"hit"})
+        # From another folder, and from a store that has lost its records: the engine finds the entries.
+        elsewhere = self.root / "elsewhere"
+        shutil.copytree(self.work, elsewhere)
+        self.assertEqual(self.keys("plan", env=env, cwd=elsewhere), keys)
+        shutil.rmtree(self.store / "v1" / "r")
+        os.unlink(self.work / "golden_loom.kcb")
+        again = self.kc_json("build", env=env)
+        self.assertEqual((again[-1]["hits"], again[-1]["compiled"]), (len(listed), 0))
+        self.assertEqual({path.stem for path in self.store_files("r/*/*.kcr")}, set(requests.values()))
+
+    def test_k09_another_format_of_request_keys_is_said_once(self):
+        env = self.with_fake()
+        self.kc("build", env=env)
+        self.as_of_another_kc(KEY_DOMAINS.replace(b"request-v1", b"request-v0"))
+        told = self.kc("build", env=env)
+        self.assertEqual((told.out + told.err).count("key format changed"), 1, told.out + told.err)
 
 
 if __name__ == "__main__":

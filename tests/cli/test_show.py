@@ -120,6 +120,12 @@ class Show(KcTest):
         ])
         self.assertTrue(any(line.startswith("header digest ") for line in lines))
 
+    def test_scalar_registers_are_told_where_a_code_object_tells_them(self):
+        self.make_bundle("b.kcb", LONG | {"scalar_registers": 1}, PLAIN)
+        text = self.kc("show", "-v", "b.kcb").out
+        self.assertEqual(text.count("\n    scalar    1 register\n"), 1)
+        self.assertEqual([event["facts"]["scalar_registers"] for event in self.kc_json("show", "b.kcb")[1:]], [1, None])
+
     def test_verbose_wraps_on_a_terminal_and_cuts_no_digest(self):
         self.make_bundle("b.kcb", SHORT | {"arguments": [8] * 40})
         lines = self.on_terminal(80, "show", "-v", "b.kcb")

@@ -1,4 +1,4 @@
-// Entries of the store: what decodes is what was encoded, from memory and from a file alike.
+// Entries and records of the store: what decodes is what was encoded, from memory and from a file alike.
 #include <cstddef>
 #include <utility>
 
@@ -7,6 +7,7 @@
 #include "fuzz/memory_file.h"
 #include "fuzz/repair.h"
 #include "store/entry_codec.h"
+#include "store/record_codec.h"
 
 namespace kc::fuzz {
 namespace {
@@ -54,9 +55,40 @@ bool check_file(base::ByteView file) {
   return true;
 }
 
+bool is_record(base::ByteView file) {
+  return file.size() >= store::kRecordMagic.size() &&
+         base::as_text(file.first(store::kRecordMagic.size())) == store::kRecordMagic;
+}
+
+bool check_record(base::ByteView file) {
+  const base::Digest key = key_of(file);
+  const store::Checked<store::Record> record = store::decode_record(file, key);
+  static MemoryFile on_disk;
+  on_disk.fill(file);
+  const store::Checked<store::Record> read = store::read_record(on_disk.fd(), key, file.size());
+  KC_PROMISE(read.has_value() == record.has_value());
+  if (!record) {
+    KC_PROMISE(!record.error().why.empty());
+    return false;
+  }
+  KC_PROMISE(record->request == key);
+  const auto bytes = store::encode_record(*record);
+  KC_PROMISE(bytes);
+  KC_PROMISE(base::as_text(*bytes) == base::as_text(file));  // there is one way to write a record
+  base::Digest other = key;
+  other.bytes[0] ^= 1;
+  KC_PROMISE(!store::decode_record(file, other));
+  return true;
+}
+
 }  // namespace
 
 bool check(base::ByteView input) {
+  if (is_record(input)) {
+    const bool whole = check_record(input);
+    if (!whole) check_record(repair_record(input));
+    return whole;
+  }
   const bool whole = check_file(input);
   if (!whole) check_file(repair_entry(input));
   return whole;

@@ -26,7 +26,9 @@
 #include "engine/wire.h"
 #include "fuzz/memory_file.h"
 #include "store/entry_codec.h"
+#include "store/record_codec.h"
 #include "support/cubin_writer.h"
+#include "support/hsaco_writer.h"
 
 namespace {
 
@@ -89,6 +91,9 @@ void make_wire() {
   setup.store_directory = "/home/a/.cache/kc";
   setup.work_folder = "/home/a/.cache/kc/v1/tmp/w";
   setup.slots = 2;
+  const engine::Sources sources{3,
+                                {{"kernels/matmul.loom", kc::backend::Role::kSource, {1, 2, 3, 4}},
+                                 {"kernels/tiles.loom", kc::backend::Role::kLibrary, {5}}}};
   engine::Job job;
   job.id = 7;
   job.backend = "tileiras";
@@ -98,25 +103,28 @@ void make_wire() {
   job.target = "sm_90";
   job.options = {{"debug", "false"}, {"opt", "3"}};
   job.config = {{"TM", "64"}};
-  job.sources = {{"kernels/matmul.tilebc", {1, 2, 3, 4}}};
+  job.sources = 3;
   job.timeout = std::chrono::seconds(600);
   const engine::Started started{7};
   const engine::Group group{7, 4711, true};
   engine::Done done;
   done.id = 7;
   done.state = engine::JobState::kCompiled;
+  done.module = kc::base::sha256("module");
+  done.content_key = kc::base::sha256("content");
   done.artifact = artifact(40);
   done.message = "compiled";
   done.output = "remark: fine\n";
   done.seconds = 1.5;
   done.peak_bytes = 1 << 20;
   done.holds_key = true;
-  const engine::Release release{job.key};
+  const engine::Release release{7};
+  const engine::Forget forget{3};
 
   Bytes conversation;
   const std::pair<const char*, engine::Message> messages[] = {
-      {"greeting", greeting}, {"setup", setup}, {"job", job},        {"started", started},
-      {"group", group},       {"done", done},   {"release", release}};
+      {"greeting", greeting}, {"setup", setup}, {"sources", sources}, {"job", job},      {"started", started},
+      {"group", group},       {"done", done},   {"release", release}, {"forget", forget}};
   for (const auto& [name, message] : messages) {
     const Bytes frame = engine::encode(message);
     save("wire", name, frame);
@@ -149,6 +157,13 @@ void make_entries() {
   entry.artifact.facts = {};
   entry.unsupported = true;
   save("entry", "unsupported", need(kc::store::encode_entry(entry)));
+  kc::store::Record record;
+  record.request = kc::base::sha256("request");
+  record.content = entry.key;
+  record.unit = "matmul:T=64@gfx942";
+  record.time_s = entry.origin.time_s;
+  record.key_fields = {{"backend", "loom"}, {"source", "a.loom"}, {"content", "00"}};
+  save("entry", "record", need(kc::store::encode_record(record)));
 }
 
 kc::bundle::Record record(const std::string& kernel, const std::string& specialization,
@@ -240,6 +255,37 @@ void make_cubins() {
   save("elf", "without-kernels", write_cubin(cubin));
 }
 
+void make_hsacos() {
+  using kc::test::Hsaco;
+  using kc::test::HsacoKernel;
+  save("elf", "amd-plain", write_hsaco(Hsaco()));
+  HsacoKernel kernel;
+  kernel.symbol = "matmul";
+  kernel.vgpr_spills = 3;
+  kernel.sgpr_spills = 1;
+  kernel.group_segment = 4096;
+  kernel.private_segment = 16;
+  kernel.argument_bytes = 32;
+  kernel.arguments = {
+      {"n", 0, 8, "by_value"}, {"a", 8, 8, "global_buffer"}, {"", 16, 8, "hidden_global_offset_x"}};
+  kernel.required_block = {64, 2, 1};
+  kernel.max_threads = 128;
+  kernel.text = Bytes(64, 0);
+  HsacoKernel other;
+  other.symbol = "softmax";
+  other.wave_size = 64;
+  other.text = Bytes(64, 0);
+  Hsaco hsaco;
+  hsaco.target = "gfx942:sramecc+:xnack-";
+  hsaco.abi_version = 2;
+  hsaco.kernels = {kernel, other};
+  save("elf", "amd-kernels", write_hsaco(hsaco));
+  hsaco.target = "gfx11-generic";
+  hsaco.abi_version = 4;
+  hsaco.kernels.clear();
+  save("elf", "amd-generic", write_hsaco(hsaco));
+}
+
 // Numbers below 128 are their own LEB128.
 Bytes tile_ir(uint8_t minor, const std::vector<std::string>& names, const Bytes& attributes, uint8_t flags) {
   ByteWriter functions;
@@ -305,5 +351,6 @@ int main(int argc, char** argv) {
   make_entries();
   make_bundles();
   make_cubins();
+  make_hsacos();
   make_tile_ir();
 }

@@ -138,10 +138,22 @@ class BundleRepair {
   bundle::Section page_table_, pages_, index_, details_, frame_table_, metadata_;
 };
 
+// Of the first bytes of any file of the store.
+constexpr uint64_t kPayloadSizeAt = 24, kDigestAt = 32;
+
+void repair_header(Bytes& file, uint64_t header_size) {
+  const ByteView view = file;
+  put(file, kDigestAt,
+      base::Sha256()
+          .update(view.first(kDigestAt))
+          .update(view.subspan(store::kFrozenSize, header_size - store::kFrozenSize))
+          .finish());
+}
+
 }  // namespace
 
 Bytes repair_entry(ByteView input) {
-  constexpr uint64_t kPayloadSizeAt = 24, kDigestAt = 32, kPayloadDigestAt = 96, kCodeDigestAt = 128;
+  constexpr uint64_t kPayloadDigestAt = 96, kCodeDigestAt = 128;
   constexpr uint64_t kRawSizeAt = 160, kCodeSizeAt = 168, kFixedFields = 176;
   Bytes file(input.begin(), input.end());
   if (file.size() < kFixedFields) return file;
@@ -157,12 +169,18 @@ Bytes repair_entry(ByteView input) {
   if (raw && code_size <= raw->size()) {
     put(file, kCodeDigestAt, base::sha256(ByteView(*raw).first(code_size)));
   }
-  const ByteView view = file;
-  put(file, kDigestAt,
-      base::Sha256()
-          .update(view.first(kDigestAt))
-          .update(view.subspan(store::kFrozenSize, header_size - store::kFrozenSize))
-          .finish());
+  repair_header(file, header_size);
+  return file;
+}
+
+Bytes repair_record(ByteView input) {
+  constexpr uint64_t kFixedFields = 136;
+  Bytes file(input.begin(), input.end());
+  if (file.size() < kFixedFields) return file;
+  const uint64_t header_size = file.size();
+  std::memcpy(file.data() + 16, &header_size, sizeof header_size);
+  std::fill_n(file.begin() + kPayloadSizeAt, sizeof header_size, uint8_t{0});
+  repair_header(file, header_size);
   return file;
 }
 

@@ -10,6 +10,9 @@ namespace kc::fuzz {
 /// is no entry at all comes back as it is.
 base::Bytes repair_entry(base::ByteView file);
 
+/// A record of the store with the header digest that its bytes have, and no payload.
+base::Bytes repair_record(base::ByteView file);
+
 /// A bundle likewise: of artifacts, frames, pages, page table, metadata, header and signature blocks.
 base::Bytes repair_bundle(base::ByteView file);
 

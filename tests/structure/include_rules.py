@@ -16,7 +16,7 @@ import tempfile
 # matches none belongs to the part named as its first folder. Paths are as in an #include.
 HALVES = [
     ("artifact/elf", r"artifact/elf/"),
-    ("backend/run", r"backend/(run\.|[^/]+/(runner|diagnostics)\.)"),
+    ("backend/run", r"backend/(run\.|[^/]+/(run/|(runner|diagnostics)\.))"),
     ("engine/program", r"engine/(engine_main|worker|executor[a-z_]*)\."),
 ]
 

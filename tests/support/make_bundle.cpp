@@ -6,8 +6,8 @@
 // is given here. One with `bundle` is about the bundle: "bundle" (its name), "release", "partial", "subset".
 // All others are records: "kernel", "specialization", "target" ["sm_90"], "found_target" [target], "default",
 // "compiler_version" ["13.4.92"], "toolkit" ["13.4"], "lowest_driver", "registers", "local_memory", "spills",
-// "shared_memory", "arguments" (sizes, one behind the other), "metadata" (object), "code" (text of the code
-// object [unit's name]).
+// "scalar_registers", "shared_memory", "arguments" (sizes, one behind the other), "metadata" (object), "code"
+// (text of the code object [unit's name]).
 #include <fcntl.h>
 
 #include <cstdio>
@@ -43,6 +43,7 @@ bundle::Record record_of(const Json& line) {
   facts.registers = line.value("registers", 32U);
   facts.local_memory = line.value("local_memory", 0U);
   if (line.contains("spills")) facts.spills = line["spills"].get<uint32_t>();
+  if (line.contains("scalar_registers")) facts.scalar_registers = line["scalar_registers"].get<uint32_t>();
   facts.shared_memory = line.value("shared_memory", 0U);
   for (const uint32_t size : line.value("arguments", std::vector<uint32_t>{})) {
     facts.arguments.push_back({facts.argument_bytes, size});

@@ -12,4 +12,10 @@ namespace kc::artifact::elf {
 /// not a whole cubin.
 base::Result<Facts> read_cubin(base::ByteView code);
 
+/// Facts of an AMD code object (ELF, EM_AMDGPU 224, OS/ABI HSA): processor and features from e_flags, the
+/// rest from the MessagePack metadata in its AMDGPU note. Source: LLVM "User Guide for AMDGPU Backend", code
+/// objects version 4 to 6. ErrorKind::kFailed, with what is wrong, for anything that is not a whole code
+/// object.
+base::Result<Facts> read_amdgpu(base::ByteView code);
+
 }  // namespace kc::artifact::elf

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,13 +26,6 @@ size_t foreign_byte(std::string_view text) {
   return text.size();
 }
 
-base::Place place_of(std::string_view name, std::string_view text, size_t at) {
-  const std::string_view before = text.substr(0, at);
-  const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
-  return {std::string(name), static_cast<uint32_t>(std::ranges::count(before, '\n') + 1),
-          static_cast<uint32_t>(at - line_begin + 1)};
-}
-
 }  // namespace
 
 bool is_bytecode(std::string_view name) {
@@ -56,9 +48,15 @@ base::Result<void> check_source(std::string_view name, base::ByteView bytes) {
     return refuse("looks like Loom bytecode; expected Loom text", "give bytecode the suffix .loombc");
   }
   const size_t at = foreign_byte(text);
-  if (at == text.size()) return {};
+  if (at == text.size()) {
+    const auto bad = find_bad_export(text);
+    if (!bad) return {};
+    return base::fail_at(base::ErrorKind::kInput, place_in(name, text, bad->at),
+                         util::format("\"{}\" cannot be the name of a kernel", util::escape(bad->name)),
+                         "letters, digits, _, . and $ make up an exported name, no digit in front");
+  }
   const bool is_zero = text[at] == 0;
-  return base::fail_at(base::ErrorKind::kInput, place_of(name, text, at),
+  return base::fail_at(base::ErrorKind::kInput, place_in(name, text, at),
                        util::format("not UTF-8 text: byte 0x{:02X}", static_cast<unsigned>(bytes[at])),
                        is_zero ? "is it a binary file, or UTF-16?" : "save it as UTF-8");
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "util/text.h"
+
 namespace kc::backend::loom {
 namespace {
 
@@ -33,24 +35,74 @@ void skip_parentheses(Lexer& lexer) {
   }
 }
 
-// Behind `kernel.def`: `retain target(@t) export("name") @symbol`, all but the last optional. Gives the
-// symbol of an exported kernel, else an empty text. `token` is the first that does not belong to it any more.
-std::string_view take_head(Lexer& lexer, Token& token) {
-  bool is_exported = false;
+// What follows `kernel.def`: `retain target(@t) export("name") @symbol`, all but the last optional.
+struct Head {
+  std::string_view symbol;         // empty: this is no kernel's head
+  std::string_view exported_name;  // with its quotes, empty: not exported
+};
+
+// `token` is the first that does not belong to the head any more.
+Head take_head(Lexer& lexer, Token& token) {
+  Head out;
   token = lexer.next();
   while (token.kind == Kind::kWord && token.text.find('.') == std::string_view::npos) {
     const std::string_view word = token.text;
     token = lexer.next();
     if (token.text != "(") continue;
     token = lexer.next();
-    is_exported = is_exported || (word == "export" && token.kind == Kind::kString);
+    if (word == "export" && token.kind == Kind::kString) out.exported_name = token.text;
     if (token.text != ")") skip_parentheses(lexer);
     token = lexer.next();
   }
   if (token.kind != Kind::kSymbol) return {};
-  const std::string_view symbol = token.text.substr(1);
+  out.symbol = token.text.substr(1);
   token = lexer.next();
-  return is_exported ? symbol : std::string_view();
+  return out;
+}
+
+// Calls `visit(head)` for each kernel in the order of the text.
+template <typename Visit>
+void visit_kernels(std::string_view text, const Visit& visit) {
+  Lexer lexer(text);
+  for (Token token = lexer.next(); token.kind != Kind::kEnd;) {
+    if (token.kind != Kind::kWord || token.text != "kernel.def") {
+      token = lexer.next();
+      continue;
+    }
+    const Head head = take_head(lexer, token);
+    if (!head.symbol.empty()) visit(head);
+  }
+}
+
+std::vector<std::string> kernels(std::string_view text, bool exported) {
+  std::vector<std::string> out;
+  std::set<std::string_view> seen;  // not hashed: who writes the text could choose what collides
+  visit_kernels(text, [&](const Head& head) {
+    if (head.exported_name.empty() == exported) return;
+    if (seen.insert(head.symbol).second) out.emplace_back(head.symbol);
+  });
+  return out;
+}
+
+constexpr bool begins_export(char c) {
+  return begins_word(c) || c == '.';
+}
+
+// Without quotes.
+bool is_export_name(std::string_view name) {
+  return name.empty() || (begins_export(name.front()) && std::ranges::all_of(name, [](char c) {
+                            return begins_export(c) || (c >= '0' && c <= '9');
+                          }));
+}
+
+bool declares(const Token& token) {
+  return token.kind == Kind::kWord && (token.text == "config.decl" || token.text == "config.def");
+}
+
+// Up to the line's end or a comment.
+std::string first_line(std::string_view text) {
+  text = text.substr(0, text.find('\n'));
+  return std::string(util::trim(text.substr(0, text.find("//"))));
 }
 
 }  // namespace
@@ -103,17 +155,22 @@ Token Lexer::next() {
 }
 
 std::vector<std::string> exported_kernels(std::string_view text) {
-  std::vector<std::string> out;
-  std::set<std::string_view> seen;  // not hashed: who writes the text could choose what collides
-  Lexer lexer(text);
-  for (Token token = lexer.next(); token.kind != Kind::kEnd;) {
-    if (token.kind != Kind::kWord || token.text != "kernel.def") {
-      token = lexer.next();
-      continue;
-    }
-    const std::string_view symbol = take_head(lexer, token);
-    if (!symbol.empty() && seen.insert(symbol).second) out.emplace_back(symbol);
-  }
+  return kernels(text, true);
+}
+
+std::vector<std::string> private_kernels(std::string_view text) {
+  return kernels(text, false);
+}
+
+std::optional<BadExport> find_bad_export(std::string_view text) {
+  std::optional<BadExport> out;
+  visit_kernels(text, [&](const Head& head) {
+    const std::string_view quoted = head.exported_name;
+    // One that its line's end ends is the compiler's to complain of.
+    if (out || quoted.size() < 2 || !quoted.ends_with('"')) return;
+    const std::string_view name = quoted.substr(1, quoted.size() - 2);
+    if (!is_export_name(name)) out = {static_cast<size_t>(quoted.data() - text.data()), std::string(name)};
+  });
   return out;
 }
 
@@ -121,14 +178,40 @@ std::vector<std::string> declared_keys(std::string_view text) {
   std::vector<std::string_view> found;
   Lexer lexer(text);
   for (Token token = lexer.next(); token.kind != Kind::kEnd;) {
-    const bool declares =
-        token.kind == Kind::kWord && (token.text == "config.decl" || token.text == "config.def");
+    const bool is_declaration = declares(token);
     token = lexer.next();
-    if (declares && token.kind == Kind::kSymbol) found.push_back(token.text.substr(1));
+    if (is_declaration && token.kind == Kind::kSymbol) found.push_back(token.text.substr(1));
   }
   std::ranges::sort(found);
   const auto [first, last] = std::ranges::unique(found);
   return {found.begin(), first};
+}
+
+std::optional<Declaration> find_declaration(std::string_view text, std::string_view key) {
+  Lexer lexer(text);
+  for (Token token = lexer.next(); token.kind != Kind::kEnd;) {
+    const Token word = token;
+    token = lexer.next();
+    if (!declares(word) || token.kind != Kind::kSymbol || token.text.substr(1) != key) continue;
+    const base::Place place = place_in({}, text, static_cast<size_t>(word.text.data() - text.data()));
+    return Declaration{place.line, place.column,
+                       first_line(text.substr(static_cast<size_t>(word.text.data() - text.data())))};
+  }
+  return std::nullopt;
+}
+
+std::string missing_export_hint(std::string_view entry, std::string_view text) {
+  const std::vector<std::string> found = private_kernels(text);
+  if (std::ranges::find(found, entry) == found.end()) return {};
+  return util::format("{0} is a private kernel: write `kernel.def export(\"{0}\") @{0}`",
+                      util::escape(entry));
+}
+
+base::Place place_in(std::string_view name, std::string_view text, size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  return {std::string(name), static_cast<uint32_t>(std::ranges::count(before, '\n') + 1),
+          static_cast<uint32_t>(at - line_begin + 1)};
 }
 
 }  // namespace kc::backend::loom

@@ -7,9 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace kc::backend::loom {
 
@@ -20,6 +23,32 @@ std::vector<std::string> exported_kernels(std::string_view text);
 
 /// Keys of `config.decl @key` and `config.def @key`, without `@`: sorted, each once.
 std::vector<std::string> declared_keys(std::string_view text);
+
+/// Kernels that `kernel.def @symbol` defines without `export("name")`: private ones, which no compile can be
+/// asked for.
+std::vector<std::string> private_kernels(std::string_view text);
+
+/// An `export("name")` whose name no code object can have; nothing when all are fine. Source of the grammar:
+/// what the compiler says when it emits. An empty name stands for the kernel's symbol.
+struct BadExport {
+  size_t at = 0;  // of the quotation mark before the name
+  std::string name;
+};
+std::optional<BadExport> find_bad_export(std::string_view text);
+
+/// Where a key is declared, from 1, and the declaration's first line from `config.` on, without a comment.
+struct Declaration {
+  uint32_t line = 0;
+  uint32_t column = 0;
+  std::string text;
+};
+std::optional<Declaration> find_declaration(std::string_view text, std::string_view key);
+
+/// When `entry` is a private kernel of `text`: that it needs export("name"); else empty.
+std::string missing_export_hint(std::string_view entry, std::string_view text);
+
+/// The place of the byte `at` of `text`.
+base::Place place_in(std::string_view name, std::string_view text, size_t at);
 
 /// Cuts Loom text into tokens.
 class Lexer {

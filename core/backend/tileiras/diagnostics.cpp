@@ -188,9 +188,9 @@ Explanation explain_bytecode(const Failure& failure) {
     return {
         Status::kFailed, lead(failure, "tileiras does not take the source as Tile IR bytecode (exit 3)"), {}};
   }
-  const auto version = failure.request->sources.empty()
+  const auto version = failure.request->sources->files.empty()
                            ? std::nullopt
-                           : bytecode_version(failure.request->sources.front().bytes);
+                           : bytecode_version(failure.request->sources->files.front().bytes);
   const std::string name = version ? util::format("Tile IR bytecode {}.{}", version->major, version->minor)
                                    : "this Tile IR bytecode";
   Explanation out{

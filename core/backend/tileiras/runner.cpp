@@ -181,8 +181,9 @@ CompileOutcome TileirasRunner::compile(const CompileRequest& asked, const util::
     set(out, Status::kEnvironment, folder.error().text());
   } else if (!arguments) {
     set(out, Status::kFailed, arguments.error().text());
-  } else if (request.sources.size() != 1) {
-    set(out, Status::kFailed, util::format("tileiras takes one source, not {}", request.sources.size()));
+  } else if (request.sources->files.size() != 1) {
+    set(out, Status::kFailed,
+        util::format("tileiras takes one source, not {}", request.sources->files.size()));
   } else if (!is_unchanged(compiler_)) {
     set(out, Status::kChanged, changed_message(compiler_));
   } else {
@@ -201,7 +202,8 @@ CompileOutcome TileirasRunner::compile(const CompileRequest& asked, const util::
 
 void TileirasRunner::run(const CompileRequest& request, const util::ProcessHooks& hooks,
                          const Arguments& arguments, CompileOutcome& out) {
-  const auto written = write_file(base::join_path(request.folder, kInputName), request.sources.front().bytes);
+  const auto written =
+      write_file(base::join_path(request.folder, kInputName), request.sources->files.front().bytes);
   if (!written) return set(out, Status::kEnvironment, written.error().text(), written.error().hint);
   util::ProcessSpec spec;
   spec.program = compiler_.program;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/search_tools.h"
 
 namespace kc::backend::tileiras {
 
@@ -25,13 +26,6 @@ Description description();
 base::Result<Compiler> find(const SearchVariables& variables, const KnownDigest& known,
                             std::vector<SearchStep>* steps);
 
-/// A file of an installation by the part it plays, path resolved.
-struct Component {
-  std::string role;
-  std::string path;
-
-  bool operator==(const Component&) const = default;
-};
 /// What runs when the resolved `program` is started: itself, the ptxas beside it, the libnvvm and libdevice
 /// that it would open. Files that are missing are left out.
 std::vector<Component> components_of(const std::string& program);

@@ -4,14 +4,18 @@
 //   (support/fake_install.h)
 //
 // It reads Tile IR bytecode as far as the names of its entries, or the Tile IR header followed by directives
-// (support/fake_tileiras/directives.h), and writes a small cubin whose code depends on the input, the
+// (support/directives.h), and writes a small cubin whose code depends on the input, the
 // options, its own variant and the ptxas beside it. Directives, carried out in this order:
 //
+//   @once=FILE            do what comes next, up to @exit, only if FILE does not exist; it is made
 //   @env                  print the environment on stderr, `env NAME=VALUE` a line, sorted
 //   @stdout=T @stderr=T   print T
 //   @spawn-grandchild     start a child that sleeps, and print `grandchild PID` on stdout
 //   @sleep=MS             wait
 //   @hang                 wait for ever, deaf to SIGTERM
+//   @eat=SIZE             take that much memory and write to it; exit 5 when there is no more
+//   @overflow             end by SIGSEGV at the end of the stack
+//   @throw                end by an exception that nobody catches
 //   @signal=N             end by that signal
 //   @incompatible=ARCH    answer exit 5, as the real one does to 8-bit floats on sm_80, when ARCH is asked
 //                         for; may be given several times. An ARCH that it does not know at all (sm_75) is
@@ -29,17 +33,20 @@
 //   @code                 on a line of its own: what follows it is the code of each entry, as it stands, and
 //                         no directive
 //   @output=none|empty|garbage|truncated   what is written instead of a whole cubin
+#include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -49,8 +56,9 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "support/cubin_writer.h"
+#include "support/directives.h"
 #include "support/fake_install.h"
-#include "support/fake_tileiras/directives.h"
+#include "support/process_faults.h"
 #include "target/target.h"
 #include "util/process.h"
 #include "util/text.h"
@@ -175,8 +183,19 @@ void refuse_architecture(const Command& command, const Directives& directives) {
   }
 }
 
+void eat(size_t size) {
+  void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) quit(5, "error: out of memory\nerror: failed to compile Tile IR program\n");
+  std::memset(block, 0xA5, size);
+}
+
 // What a test asks for before anything is written. Does not come back when it ends the program.
 void act(const Command& command, const Directives& directives) {
+  if (const auto mark = directives.find("once")) {
+    const int file = open(mark->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    close(file);
+  }
   if (directives.has("env")) print_environment();
   std::fputs(directives.find("stdout").value_or("").c_str(), stdout);
   std::fputs(directives.find("stderr").value_or("").c_str(), stderr);
@@ -197,10 +216,14 @@ void act(const Command& command, const Directives& directives) {
     signal(SIGTERM, SIG_IGN);
     for (;;) pause();
   }
+  if (const auto size = directives.size("eat")) eat(*size);
+  if (directives.has("overflow")) overflow_stack();
+  if (directives.has("throw")) {
+    expect_end_by(SIGABRT);
+    throw std::runtime_error("the stand-in throws");
+  }
   if (const auto number = directives.number("signal")) {
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    signal(static_cast<int>(*number), SIG_DFL);  // a sanitizer's handler would turn it into an exit
+    expect_end_by(static_cast<int>(*number));
     raise(static_cast<int>(*number));
   }
   refuse_architecture(command, directives);

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace kc::artifact;
@@ -19,6 +22,7 @@ KernelFacts kernel(std::string symbol) {
   facts.registers = 40;
   facts.local_memory = 16;
   facts.spills = 3;
+  facts.scalar_registers = 18;
   facts.shared_memory = 49152;
   facts.argument_bytes = 24;
   facts.arguments = {{0, 8}, {8, 8}, {16, 4}};
@@ -33,6 +37,7 @@ Artifact sample() {
   artifact.code = {0x7f, 'E', 'L', 'F', 0, 255};
   artifact.facts = {"sm_90a", "13.4", {kernel("add"), kernel("mul")}};
   artifact.facts.kernels[1].spills.reset();
+  artifact.facts.kernels[1].scalar_registers.reset();
   artifact.facts.kernels[1].arguments.clear();
   artifact.diagnostics = {{Severity::kWarning, "W12", "unused value", "a.mlir", 3, 7},
                           {Severity::kNote, "", "see \xff here", "", 0, 0}};
@@ -63,6 +68,21 @@ TEST_CASE("an empty artifact reads back as it was written") {
   ByteReader in(bytes);
   CHECK(read_artifact(in) == Artifact{});
   CHECK(in.complete());
+}
+
+TEST_CASE("spills and scalar registers are known each on its own") {
+  for (const std::optional<uint32_t> spills : {std::optional<uint32_t>(), std::optional<uint32_t>(0)}) {
+    for (const std::optional<uint32_t> scalar : {std::optional<uint32_t>(), std::optional<uint32_t>(106)}) {
+      KernelFacts facts = kernel("add");
+      facts.spills = spills;
+      facts.scalar_registers = scalar;
+      ByteWriter out;
+      write_kernel_facts(out, facts);
+      ByteReader in(out.bytes());
+      CHECK(read_kernel_facts(in) == facts);
+      CHECK(in.complete());
+    }
+  }
 }
 
 TEST_CASE("equal artifacts are written as equal bytes") {
@@ -145,9 +165,9 @@ TEST_CASE("an unknown severity and a boolean that is neither are refused") {
 
   ByteWriter facts;
   write_kernel_facts(facts, KernelFacts{});
-  Bytes flag = facts.take();
-  flag[12] = 2;  // behind symbol length, registers, local memory
-  ByteReader in(flag);
+  Bytes flags = facts.take();
+  flags[12] = 4;  // behind symbol length, registers, local memory: a fact that this reader does not know
+  ByteReader in(flags);
   CHECK(read_kernel_facts(in) == KernelFacts{});
   CHECK_FALSE(in.ok());
 }

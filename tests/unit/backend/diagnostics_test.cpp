@@ -1,4 +1,5 @@
 #include "backend/tileiras/diagnostics.h"
+#include "support/source_set.h"
 
 #include <doctest/doctest.h>
 
@@ -161,7 +162,7 @@ TEST_CASE("other exit codes are put into words") {
 TEST_CASE("a bytecode version that the compiler does not read is named with those it reads") {
   CompileRequest request = request_for("sm_90");
   const std::string header("\x7FTileIR\0\x0D\x09\0\0", 12);
-  request.sources.push_back({"a.tilebc", kc::base::Bytes(header.begin(), header.end())});
+  request.sources = kc::test::one_source("a.tilebc", kc::base::Bytes(header.begin(), header.end()));
   Failure found = failure(3, "error: unsupported Tile IR bytecode version: 13.9\n", request);
   found.bytecode_versions = {"13.3", "13.4"};
   const auto why = explain(found);

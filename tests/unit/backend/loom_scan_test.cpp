@@ -199,8 +199,46 @@ TEST_CASE("loom sources are text or bytecode as their suffix says") {
   refused("a.loombc", "LOO", "does not begin with LOOM");
   refused("a.loombc", kSource, "does not begin with LOOM");
   refused("a.loom", "LOOM'", "give bytecode the suffix .loombc");
+  refused("a.loom", "// first\nkernel.def target(@t) export(\"a b\") @k() {",
+          "a.loom:2:30: \"a b\" cannot be the name of a kernel");
   refused("a.loom", "config.def @a\n  \"x\xE9\"", "a.loom:2:5: not UTF-8 text: byte 0xE9");
   refused("a.loom", "config.def \xC3\xA9\xC3 @a", "a.loom:1:14: not UTF-8 text: byte 0xC3");
   refused("a.loom", std::string_view("c\0o\0", 4),
           "a.loom:1:2: not UTF-8 text: byte 0x00 (is it a binary file");
+}
+
+TEST_CASE("kernels without an export are private and found as such") {
+  const Names found = kc::backend::loom::private_kernels(kSource);
+  REQUIRE_FALSE(found.empty());
+  CHECK(found.front() == "private_i32");
+  for (const std::string& name : exported_kernels(kSource)) CHECK(std::ranges::count(found, name) == 0);
+}
+
+TEST_CASE("names that no code object can have are found before they are compiled") {
+  using kc::backend::loom::find_bad_export;
+  const auto kernel = [](std::string_view name) {
+    return "kernel.def export(\"" + std::string(name) + "\") @k() {";
+  };
+  for (const char* good : {"a", "_a9", "a.b", "$a", "A_9.$", ""}) CHECK_FALSE(find_bad_export(kernel(good)));
+  for (const char* bad : {"1a", "a b", "a-b", "a@b", "\xC3\xA4", "a\\\\b"}) {
+    const auto found = find_bad_export(kernel(bad));
+    REQUIRE_MESSAGE(found, bad);
+    CHECK(found->name == bad);
+    CHECK(found->at == 18);
+  }
+  CHECK_FALSE(find_bad_export("// export(\"a b\")\nfunc.def export(\"a b\") @f()"));
+}
+
+TEST_CASE("the declaration of a key is found with its place and its line") {
+  using kc::backend::loom::find_declaration;
+  const auto found = find_declaration(kSource, "tuner.width");
+  REQUIRE(found);
+  CHECK(found->line == 2);
+  CHECK(found->column == 1);
+  CHECK(found->text == "config.decl @tuner.width : %v: index where [range(%v, 32, 256), mul(%v, 32)]");
+  CHECK(find_declaration(kSource, "scale.factor")->text == "config.def @scale.factor = 3 : i32");
+  CHECK_FALSE(find_declaration(kSource, "in.comment"));
+  CHECK_FALSE(find_declaration(kSource, "in.string"));
+  CHECK_FALSE(find_declaration(kSource, "tuner"));
+  CHECK_FALSE(find_declaration("", "a"));
 }

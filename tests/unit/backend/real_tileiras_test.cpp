@@ -13,6 +13,7 @@
 
 #include "backend/run.h"
 #include "base/files.h"
+#include "support/source_set.h"
 #include "support/temp_folder.h"
 
 namespace {
@@ -52,7 +53,7 @@ CompileRequest request_for(const std::string& folder, const std::string& kernel,
   const std::string path = KC_SOURCE_DIR "/manifests/demo/bytecode/" + kernel + ".tilebc";
   const auto bytes = kc::base::read_file(path, 1 << 20);
   REQUIRE(bytes);
-  out.sources.push_back({kernel + ".tilebc", *bytes});
+  out.sources = kc::test::one_source(kernel + ".tilebc", *bytes);
   out.timeout = std::chrono::seconds(60);
   out.folder = folder;
   std::filesystem::create_directories(folder);
@@ -135,13 +136,13 @@ TEST_CASE("real tileiras: what it refuses is put into words") {
   CHECK(contains(out.hint, "say sm_90"));
 
   CompileRequest request = request_for(folder / "2", "vec_add_f32_256", "vec_add", "sm_90");
-  request.sources[0].bytes[9] = 9;
+  request.sources = kc::test::changed(request.sources, [](kc::base::Bytes& bytes) { bytes[9] = 9; });
   out = runner->compile(request, {});
   CHECK(out.status == Status::kFailed);
   CHECK(contains(out.message, "does not read Tile IR bytecode 13.9; it reads 13.1"));
 
   request = request_for(folder / "3", "vec_add_f32_256", "vec_add", "sm_90");
-  request.sources[0].bytes.resize(300);
+  request.sources = kc::test::changed(request.sources, [](kc::base::Bytes& bytes) { bytes.resize(300); });
   out = runner->compile(request, {});
   CHECK(out.status == Status::kFailed);
   CHECK(contains(out.message, "exceeds remaining data size"));

@@ -17,6 +17,7 @@
 #include "backend/run.h"
 #include "base/files.h"
 #include "support/fake_install.h"
+#include "support/source_set.h"
 #include "support/temp_folder.h"
 
 namespace {
@@ -61,7 +62,7 @@ class Fixture {
     out.target = *kc::target::parse_target(target);
     out.options = std::move(options);
     const std::string source = std::string(kHeader) + directives;
-    out.sources.push_back({"kernels/a.tilebc", kc::base::Bytes(source.begin(), source.end())});
+    out.sources = kc::test::one_source("kernels/a.tilebc", kc::base::Bytes(source.begin(), source.end()));
     out.timeout = std::chrono::seconds(30);
     out.folder = folder_ / ("job" + std::to_string(++jobs_));
     std::filesystem::create_directory(out.folder);
@@ -223,7 +224,7 @@ TEST_CASE("a kernel that its target cannot run is unsupported there and compiled
 TEST_CASE("a bytecode version that the compiler does not read is explained") {
   Fixture fake;
   CompileRequest request = fake.request("");
-  request.sources[0].bytes[9] = 9;
+  request.sources = kc::test::changed(request.sources, [](kc::base::Bytes& bytes) { bytes[9] = 9; });
   const CompileOutcome out = fake.runner().compile(request, {});
   CHECK(out.status == Status::kFailed);
   CHECK(out.message ==

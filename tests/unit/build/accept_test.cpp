@@ -77,7 +77,7 @@ class Bench {
     work.spool = std::move(*spool);
   }
   void take(const std::string& key, const kc::artifact::Artifact& artifact) {
-    REQUIRE(accept(work, sha256(key), artifact, {UnitState::kCompiled, 2.5, 77}));
+    REQUIRE(accept(work, sha256(key), artifact, {UnitState::kCompiled, 2.5, 77, {}}));
   }
 
   TempFolder folder;
@@ -110,7 +110,6 @@ TEST_CASE("facts at their limits keep them and facts above are all named") {
   limits.shared_memory = 1024;
   limits.code = 4096;
   CHECK_FALSE(build::exceeded_limits(limits, place, result_of(96, 0, 2, 1024, 4096)));
-  CHECK_FALSE(build::exceeded_limits(limits, place, result_of(96, 0, std::nullopt, 1024, 4096)));
 
   const auto all = build::exceeded_limits(limits, place, result_of(97, 1, 3, 1025, 4097));
   REQUIRE(all);
@@ -121,9 +120,19 @@ TEST_CASE("facts at their limits keep them and facts above are all named") {
         "exceeds its limits: registers 97, at most 96; local memory 1 bytes, at most 0; spills 3, at most 2; "
         "shared memory 1025 bytes, at most 1024; code 4097 bytes, at most 4096");
 
-  const auto one = build::exceeded_limits(limits, place, result_of(96, 0, std::nullopt, 1024, 5000));
+  const auto one = build::exceeded_limits(limits, place, result_of(96, 0, 0, 1024, 5000));
   REQUIRE(one);
   CHECK(one->message == "exceeds its limits: code 5000 bytes, at most 4096");
+}
+
+TEST_CASE("a limit of spills that nobody can check fails the unit and says how it could be") {
+  kc::manifest::Limits limits;
+  CHECK_FALSE(build::exceeded_limits(limits, {}, result_of(96, 0, std::nullopt, 0, 1)));
+  limits.spills = 2;
+  const auto unknown = build::exceeded_limits(limits, {}, result_of(96, 0, std::nullopt, 0, 1));
+  REQUIRE(unknown);
+  CHECK(unknown->message.find("spills") != std::string::npos);
+  CHECK(unknown->hint.find("report") != std::string::npos);
 }
 
 TEST_CASE("an artifact fills the result of its unit and the spool") {
@@ -173,6 +182,59 @@ TEST_CASE("a code object without the asked kernel fails its unit") {
   CHECK(bench.work.results[0].error.message == "its code object has no kernel \"entry\"; it has renamed");
   CHECK(bench.work.results[0].error.place == bench.work.prepared.plan.kernels[0].place);
   CHECK(bench.work.results[1].state == UnitState::kCompiled);
+}
+
+TEST_CASE("of a backend that names kernels itself the only one of a code object is the unit's") {
+  Bench bench({"a", "b", "c"});
+  for (auto& kernel : bench.work.prepared.plan.kernels) kernel.backend = "loom";
+  bench.work.prepared.plan.units[1].symbol = "second";
+  bench.take("a", artifact_of("another_name", {1}));
+  CHECK(bench.work.results[0].state == UnitState::kCompiled);
+  CHECK(bench.work.results[0].facts.symbol == "another_name");
+
+  kc::artifact::Artifact two = artifact_of("entry", {2});
+  two.facts.kernels.push_back(two.facts.kernels.front());
+  two.facts.kernels.back().symbol = "second";
+  two.facts.kernels.back().registers = 41;
+  bench.take("b", two);
+  CHECK(bench.work.results[1].state == UnitState::kCompiled);
+  CHECK(bench.work.results[1].facts.registers == 41);
+  bench.take("c", two);  // that one of them has the entry's name means nothing
+  CHECK(bench.work.results[2].state == UnitState::kFailed);
+  CHECK(bench.work.results[2].error.message == "its code object has 2 kernels: entry and second");
+  CHECK(bench.work.results[2].error.hint == "say with `symbol` which of them it is");
+  CHECK(bench.work.results[2].error.place == bench.work.prepared.plan.kernels[2].place);
+}
+
+TEST_CASE("a code object without kernels fails a unit of any backend") {
+  Bench bench({"a", "b"});
+  bench.work.prepared.plan.kernels[1].backend = "loom";
+  kc::artifact::Artifact none = artifact_of("entry", {1});
+  none.facts.kernels.clear();
+  for (const char* name : {"a", "b"}) bench.take(name, none);
+  for (const build::UnitResult& result : bench.work.results) {
+    CHECK(result.state == UnitState::kFailed);
+    CHECK(result.error.message == "its code object has no kernel \"entry\"; it has none");
+  }
+}
+
+TEST_CASE("a unit with two keys is told by both as far as they are known") {
+  Bench bench({"a", "b", "c", "d"});
+  for (build::ChosenUnit& unit : bench.work.prepared.units) unit.has_request = true;
+  for (auto& kernel : bench.work.prepared.plan.kernels) kernel.skip_unsupported = true;
+  const Digest content = sha256("content");
+  REQUIRE(accept(bench.work, sha256("a"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0, content}));
+  build::set_keys(bench.work, 1, content);  // its record said so
+  reject(bench.work, sha256("b"), {ErrorKind::kFailed, "no", {}, {}}, {});
+  build::UnitResult details;
+  details.key = content;
+  CHECK(skip(bench.work, sha256("c"), {ErrorKind::kFailed, "no", {}, {}}, details));
+  reject(bench.work, sha256("d"), {ErrorKind::kFailed, "no", {}, {}}, {});
+  for (const size_t i : {0, 1, 2}) CHECK(bench.work.results[i].key == content);
+  CHECK_FALSE(bench.work.results[3].key);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(bench.work.results[i].request_key == bench.work.prepared.units[i].key);
+  }
 }
 
 TEST_CASE("a rejected key fails every unit of it") {
@@ -230,11 +292,11 @@ TEST_CASE("skipped units are not in the bundle and leave it whole") {
 TEST_CASE("a compiled unit knows what the last build had of its name and a hit does not") {
   Bench bench({"a", "b", "c"});
   const kc::artifact::Numbers before{96, 0, std::nullopt, 1024, 3};
-  const build::UnitMemory a{"a@sm_90", {}, 0, 0, before};
-  const build::UnitMemory b{"b@sm_90", {}, 0, 0, before};
+  const build::UnitMemory a{"a@sm_90", {}, {}, 0, 0, before};
+  const build::UnitMemory b{"b@sm_90", {}, {}, 0, 0, before};
   bench.work.memory = {{a.name, &a}, {b.name, &b}};
   bench.take("a", artifact_of("entry", {1, 2, 3}));
-  REQUIRE(accept(bench.work, sha256("b"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0}));
+  REQUIRE(accept(bench.work, sha256("b"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0, {}}));
   bench.take("c", artifact_of("entry", {1}));
   REQUIRE(bench.work.results[0].last);
   CHECK(*bench.work.results[0].last == before);

@@ -47,9 +47,9 @@ State sample_state(const std::vector<kc::backend::Compiler>& compilers) {
   state.skipped_count = 1;
   const kc::artifact::Numbers cubin{96, 0, std::nullopt, 1024, 4096};
   const kc::artifact::Numbers hsaco{96, 0, 7, 1024, 1ULL << 40};
-  state.units = {{"k@sm_90", kc::base::sha256("key"), 1.5, 77, cubin},
-                 {"k@gfx942", kc::base::sha256("m"), 0, 0, hsaco},
-                 {"l@sm_90", kc::base::sha256("l"), 0, 0, std::nullopt}};
+  state.units = {{"k@sm_90", {}, kc::base::sha256("key"), 1.5, 77, cubin},
+                 {"k@gfx942", kc::base::sha256("request"), kc::base::sha256("m"), 0, 0, hsaco},
+                 {"l@sm_90", {}, kc::base::sha256("l"), 0, 0, std::nullopt}};
   return state;
 }
 
@@ -125,6 +125,7 @@ TEST_CASE("a state comes back with every field") {
   REQUIRE(back->units.size() == 3);
   CHECK(back->units[0].name == "k@sm_90");
   CHECK(back->units[0].key == state.units[0].key);
+  for (size_t i = 0; i < 3; ++i) CHECK(back->units[i].request_key == state.units[i].request_key);
   CHECK(back->units[0].seconds == 1.5);
   CHECK(back->units[0].peak_bytes == 77);
   for (size_t i = 0; i < 3; ++i) CHECK(back->units[i].numbers == state.units[i].numbers);

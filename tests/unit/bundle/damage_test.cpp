@@ -252,7 +252,9 @@ TEST_CASE("a record with a wrong field is named") {
   CHECK(contains(faults([](Image& i) { i.put<uint64_t>(i.index(2) + 40, UINT64_MAX); }),
                  "no place in a frame"));
   CHECK(contains(faults([](Image& i) { i.put<uint64_t>(i.index(2) + 40, 100'000); }), "lies outside it"));
+  // A number of scalar registers whose flag does not say that it is known, and a flag of no meaning.
   CHECK(contains(faults([](Image& i) { i.put<uint8_t>(i.detail(2) + 156, 1); }), "reserved"));
+  CHECK(contains(faults([](Image& i) { i.put<uint8_t>(i.detail(2) + 152, 4); }), "reserved"));
   CHECK(contains(faults([](Image& i) { i.put<uint32_t>(i.detail(2) + 88, 0x7FFFFFFF); }),
                  "a text lies outside"));
   CHECK(contains(faults([](Image& i) { i.put<uint32_t>(i.detail(2) + 92, 5); }), "tool item"));

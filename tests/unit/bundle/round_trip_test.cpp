@@ -44,6 +44,7 @@ TEST_CASE("every record and artifact comes back as it was given") {
   input.info = {"name of the bundle", UINT64_MAX, true, true};
   Record odd = make_record("odd.name-1", "a=%20%2C,b=,c.d=-1.5e+3", "gfx942:sramecc+:xnack-");
   odd.facts.spills = 0;
+  odd.facts.scalar_registers = 108;
   odd.facts.required_block = {32, 4, 1};
   odd.facts.arguments.clear();
   odd.facts.wave_size = 64;

@@ -73,10 +73,17 @@ inline engine::Job sample_job() {
   out.target = "sm_90";
   out.options = {{"debug", "false"}, {"opt", "2"}};
   out.config = {{"T", "64"}};
-  out.sources = {{"a.tilebc", {1, 2, 3}}, {"b.tilebc", {}}};
+  out.sources = 21;
   out.timeout = std::chrono::milliseconds(1500);
   out.ignore_lock = true;
   out.waited = true;
+  return out;
+}
+
+inline engine::Sources sample_sources() {
+  engine::Sources out;
+  out.set = 21;
+  out.files = {{"a.loom", backend::Role::kSource, {1, 2, 3}}, {"b.loom", backend::Role::kLibrary, {}}};
   return out;
 }
 
@@ -84,6 +91,8 @@ inline engine::Done sample_done() {
   engine::Done out;
   out.id = 12;
   out.state = engine::JobState::kTimeout;
+  out.module = digest_of("module");
+  out.content_key = digest_of("content");
   out.artifact = sample_artifact();
   out.message = "took too long";
   out.hint = "wait longer";
@@ -98,11 +107,13 @@ inline engine::Done sample_done() {
 inline std::vector<engine::Message> sample_messages() {
   return {engine::Greeting{5, "0.1.0+abc"},
           sample_setup({}),
+          sample_sources(),
+          engine::Forget{22},
           sample_job(),
           engine::Started{13},
           engine::Group{14, 4711, false},
           sample_done(),
-          engine::Release{digest_of("released")}};
+          engine::Release{15}};
 }
 
 }  // namespace kc::test

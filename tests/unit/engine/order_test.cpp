@@ -106,6 +106,37 @@ TEST_CASE("the process limit and the open file limit leave room for fewer slots"
   }
 }
 
+TEST_CASE("compiles in the engine need less than programs of their own") {
+  SlotLimits limits = roomy();
+  limits.children = false;
+  limits.free_bytes = 3 * (40ULL << 20);
+  CHECK(choose_slots(limits).count == 3);
+  limits = roomy();
+  limits.children = false;
+  limits.processes_left = 8;
+  CHECK(choose_slots(limits).count == 4);
+  limits = roomy();
+  limits.children = false;
+  limits.open_files = 64 + 2 * 3;
+  CHECK(choose_slots(limits).count == 3);
+}
+
+TEST_CASE("the address space limit leaves room for fewer stacks and heaps") {
+  SlotLimits limits = roomy();
+  limits.address_space = 1ULL << 30;
+  const unsigned children = choose_slots(limits).count;
+  CHECK(children < 8);
+  CHECK(children >= 1);
+  CHECK(contains(choose_slots(limits).why, "address-space limit"));
+  limits.children = false;  // then what compiles take is in the engine's too
+  limits.peak_bytes = 256ULL << 20;
+  CHECK(choose_slots(limits).count < children);
+  limits.address_space = 0;
+  CHECK(choose_slots(limits).count == 1);
+  limits.address_space = 1ULL << 40;
+  CHECK(choose_slots(limits).count == 8);
+}
+
 TEST_CASE("the tightest limit is the one that is told") {
   SlotLimits limits = roomy();
   limits.processes_left = 48;

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "engine_support.h"
+#include "process_list.h"
 #include "store/key_locks.h"
 #include "util/text.h"
 
@@ -33,6 +36,8 @@ using engine::Supervisor;
 using kc::base::ErrorKind;
 using kc::store::KeyLocks;
 using kc::test::digest_of;
+using kc::test::engines;
+using kc::test::processes;
 using kc::test::TempFolder;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -53,39 +58,10 @@ bool becomes_true(const std::function<bool()>& condition, kc::util::Nanoseconds 
   return true;
 }
 
-// The start of a file of /proc; empty when its process has ended, which streams would throw for.
-std::string proc_text(pid_t pid, std::string_view name) {
-  const kc::base::FileDescriptor fd(
-      ::open(kc::util::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
-  std::string out(16 << 10, '\0');
-  const ssize_t got = fd ? ::read(fd.get(), out.data(), out.size()) : 0;
-  out.resize(got > 0 ? static_cast<size_t>(got) : 0);
-  return out;
-}
-
-// Processes for which `wanted` holds, given their number and command line (empty for one that has ended).
-std::vector<pid_t> processes(const std::function<bool(pid_t, const std::string&)>& wanted) {
-  std::vector<pid_t> out;
-  DIR* proc = opendir("/proc");
-  REQUIRE(proc != nullptr);
-  while (const dirent* entry = readdir(proc)) {
-    const auto number = kc::util::parse_number(entry->d_name, 1, INT32_MAX);
-    if (!number) continue;
-    const auto pid = static_cast<pid_t>(*number);
-    if (wanted(pid, proc_text(pid, "cmdline"))) out.push_back(pid);
-  }
-  closedir(proc);
-  return out;
-}
-
-pid_t parent_of(pid_t pid) {
-  const std::string stat = proc_text(pid, "stat");
-  const size_t name_end = stat.rfind(')');  // then: state and parent
-  if (name_end == std::string::npos) return 0;
-  const auto words = kc::util::split(std::string_view(stat).substr(name_end + 1), ' ');
-  return words.size() > 2 ? static_cast<pid_t>(kc::util::parse_number(words[2], 0, INT32_MAX).value_or(0))
-                          : 0;
-}
+// A job with its files.
+struct Task : engine::Job {
+  engine::SharedFiles files;
+};
 
 // A store, a compiler, a work folder and an engine over them.
 class Fixture {
@@ -115,23 +91,31 @@ class Fixture {
     return std::move(*supervisor);
   }
 
-  static engine::Job job(uint32_t id, const std::string& directives) {
-    engine::Job out;
+  static Task job(uint32_t id, const std::string& directives) {
+    Task out;
+    out.files = files(directives);
     out.id = id;
     out.backend = "tileiras";
     out.unit = kc::util::format("unit{}", id);
     out.key = digest_of(directives);
     out.entry = "kernel";
     out.target = "sm_90";
-    const std::string source = std::string(kHeader) + directives;
-    out.sources.push_back({"a.tilebc", kc::base::Bytes(source.begin(), source.end())});
     out.timeout = kPatience;
     return out;
+  }
+  static engine::SharedFiles files(const std::string& directives) {
+    const std::string source = std::string(kHeader) + directives;
+    std::vector<kc::backend::Source> out(1);
+    out[0].identifier = "a.tilebc";
+    out[0].bytes.assign(source.begin(), source.end());
+    return std::make_shared<const std::vector<kc::backend::Source>>(std::move(out));
   }
 
   kc::store::Store& store() { return *store_; }
   std::string store_path() const { return folder_ / "store"; }
   std::string work_folder() const { return folder_ / "work"; }
+  /// Of the first engine of this supervisor.
+  std::string engine_folder() const { return work_folder() + "/engine-1"; }
   bool has_work_folder() const { return std::filesystem::exists(work_folder()); }
   const TempFolder& folder() const { return folder_; }
 
@@ -146,12 +130,6 @@ class Fixture {
   kc::backend::Compiler compiler_;
   std::unique_ptr<kc::store::Store> store_;
 };
-
-std::vector<pid_t> engines() {
-  return processes([](pid_t pid, const std::string& line) {
-    return line.starts_with(std::string(KC_ENGINE) + '\0') && parent_of(pid) == getpid();
-  });
-}
 
 // Waits for the next answer; the jobs that were told as started go to `started`.
 engine::Done next_done(Supervisor& supervisor, std::vector<uint32_t>* started = nullptr) {
@@ -171,9 +149,13 @@ engine::Done next_done(Supervisor& supervisor, std::vector<uint32_t>* started = 
   return {};
 }
 
-engine::Done answer(Supervisor& supervisor, const engine::Job& job) {
-  const auto submitted = supervisor.submit(job);
+void submit(Supervisor& supervisor, const Task& task) {
+  const auto submitted = supervisor.submit(task, task.files);
   REQUIRE_MESSAGE(submitted, (submitted ? std::string() : submitted.error().text()));
+}
+
+engine::Done answer(Supervisor& supervisor, const Task& job) {
+  submit(supervisor, job);
   return next_done(supervisor);
 }
 
@@ -204,6 +186,54 @@ engine::EngineSpec pretender(const TempFolder& folder, const std::string& script
   std::filesystem::create_directory(out.setup.work_folder);
   return out;
 }
+// Lets a script of `spec` wait until it was sent a job: takes the setup and the first byte of what follows.
+// dd takes a byte at a time, since the rest is not for it.
+std::string wait_for_job(const engine::EngineSpec& spec) {
+  engine::Setup setup = spec.setup;
+  setup.work_folder += "/engine-1";  // as long as those of the next eight
+  return kc::util::format("dd bs=1 count={} <&3 >/dev/null 2>&1\n", engine::encode(setup).size() + 1);
+}
+
+// Scripts that take each other's place, one an engine in the order of their start; the last one stays. Each
+// greets, and goes on when it was sent a job.
+engine::EngineSpec pretenders(const TempFolder& folder, const std::vector<std::string>& scripts) {
+  const std::string count = folder.write("count", "0\n");
+  engine::EngineSpec out = pretender(folder, "");
+  std::string all = "read n < " + count + "\necho $((n + 1)) > " + count + "\n" +
+                    greeting_script({engine::kProtocolVersion, engine::build_id()}) + wait_for_job(out) +
+                    "case $n in\n";
+  for (size_t i = 0; i < scripts.size(); ++i) {
+    all += (i + 1 < scripts.size() ? std::to_string(i) : std::string("*")) + ")\n" + scripts[i] + ";;\n";
+  }
+  out = pretender(folder, all + "esac\n");
+  out.setup.slots = 2;
+  return out;
+}
+std::string say(const engine::Message& message) {
+  return "printf '" + octal(engine::encode(message)) + "' >&3\n";
+}
+engine::Done compiled(uint32_t id) {
+  engine::Done out;
+  out.id = id;
+  out.state = JobState::kCompiled;
+  return out;
+}
+Task in_process(uint32_t id) {
+  Task out = Fixture::job(id, "");
+  out.backend = "loom";
+  return out;
+}
+std::map<uint32_t, engine::Done> all_done(Supervisor& supervisor, size_t count) {
+  std::map<uint32_t, engine::Done> out;
+  REQUIRE(becomes_true([&] {
+    auto heard = supervisor.wait(seconds(1), -1);
+    REQUIRE_MESSAGE(heard, (heard ? std::string() : heard.error().text()));
+    for (engine::Done& done : heard->done) out[done.id] = std::move(done);
+    return out.size() >= count;
+  }));
+  return out;
+}
+
 kc::base::Error refusal(const engine::EngineSpec& spec) {
   auto started = Supervisor::start(spec);
   REQUIRE_FALSE(started);
@@ -270,9 +300,9 @@ TEST_CASE("an engine that speaks out of turn or nonsense is a fault of kc") {
   const std::string start =
       greeting_script({engine::kProtocolVersion, engine::build_id()}) + "dd bs=1 count=1 <&3 >&2\n";
   const auto of = [&](const std::string& script) {
+    // What it says may come with its greeting.
     auto supervisor = Supervisor::start(pretender(folder, start + script + "sleep 60\n"));
-    REQUIRE(supervisor);
-    return death_of(**supervisor);
+    return supervisor ? death_of(**supervisor) : supervisor.error();
   };
   CHECK(of("printf '" + octal(engine::encode(kc::test::sample_job())) + "' >&3\n").kind ==
         ErrorKind::kInternal);
@@ -297,8 +327,8 @@ TEST_CASE("an engine deaf to the end of its connection is killed within a second
 TEST_CASE("a job is compiled and its key stays locked until it is released") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  const engine::Job job = Fixture::job(3, "@registers=40 @stderr=warning:%20slow%0A");
-  REQUIRE(supervisor->submit(job));
+  const Task job = Fixture::job(3, "@registers=40 @stderr=warning:%20slow%0A");
+  submit(*supervisor, job);
   std::vector<uint32_t> started;
   const engine::Done done = next_done(*supervisor, &started);
   CHECK_MESSAGE(done.state == JobState::kCompiled, done.message);
@@ -315,16 +345,16 @@ TEST_CASE("a job is compiled and its key stays locked until it is released") {
   KeyLocks* locks = fixture.store().locks();
   REQUIRE(locks != nullptr);
   CHECK(locks->try_lock(job.key) == KeyLocks::Answer::kBusy);
-  supervisor->release(job.key);
+  supervisor->release(job.id);
   CHECK(becomes_true([&] { return locks->try_lock(job.key) == KeyLocks::Answer::kHeld; }));
   // The job's own folder is gone before the engine is.
-  CHECK(std::filesystem::is_empty(fixture.work_folder()));
+  CHECK(std::filesystem::is_empty(fixture.engine_folder()));
 }
 
 TEST_CASE("a job whose artifact somebody has put meanwhile is a hit and compiles nothing") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  const engine::Job job = Fixture::job(1, "@exit=1");
+  const Task job = Fixture::job(1, "@exit=1");
   kc::store::Entry entry;
   entry.key = job.key;
   entry.backend = "tileiras";
@@ -345,7 +375,7 @@ TEST_CASE("a job whose artifact somebody has put meanwhile is a hit and compiles
 TEST_CASE("a job that fails says why and lets its key go") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  const engine::Job job = Fixture::job(1, "@stderr=error:%20no%20such%20tile%0A @exit=5");
+  const Task job = Fixture::job(1, "@stderr=error:%20no%20such%20tile%0A @exit=5");
   const engine::Done done = answer(*supervisor, job);
   CHECK(done.state == JobState::kFailed);
   CHECK_FALSE(done.message.empty());
@@ -358,7 +388,7 @@ TEST_CASE("a job that fails says why and lets its key go") {
 TEST_CASE("who waited for a key takes over the failure and who did not compiles") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  engine::Job job = Fixture::job(1, "@exit=5");
+  Task job = Fixture::job(1, "@exit=5");
   const engine::Done first = answer(*supervisor, job);
   REQUIRE(first.state == JobState::kFailed);
   job.id = 2;
@@ -376,7 +406,7 @@ TEST_CASE("who waited for a key takes over the failure and who did not compiles"
 TEST_CASE("a job that takes too long is ended and so is what it started") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  engine::Job job = Fixture::job(1, "@spawn-grandchild @hang");
+  Task job = Fixture::job(1, "@spawn-grandchild @hang");
   job.timeout = milliseconds(500);
   const engine::Done done = answer(*supervisor, job);
   CHECK(done.state == JobState::kTimeout);
@@ -387,7 +417,7 @@ TEST_CASE("a job that takes too long is ended and so is what it started") {
 TEST_CASE("a job of a backend that was not set up or for a target that is none says so") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  engine::Job job = Fixture::job(1, "");
+  Task job = Fixture::job(1, "");
   job.backend = "other";
   CHECK(answer(*supervisor, job).state == JobState::kEnvironment);
   job.backend = "tileiras";
@@ -398,7 +428,7 @@ TEST_CASE("a job of a backend that was not set up or for a target that is none s
 TEST_CASE("a key that another process holds is busy unless the lock is to be ignored") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  engine::Job job = Fixture::job(1, "");
+  Task job = Fixture::job(1, "");
   REQUIRE(fixture.store().locks()->try_lock(job.key) == KeyLocks::Answer::kHeld);
   const engine::Done busy = answer(*supervisor, job);
   CHECK(busy.state == JobState::kBusy);
@@ -419,7 +449,7 @@ TEST_CASE("a key that another process holds is busy unless the lock is to be ign
 TEST_CASE("a key that another job of the same engine holds is busy") {
   Fixture fixture;
   auto supervisor = fixture.start(2);
-  engine::Job job = Fixture::job(1, "");
+  Task job = Fixture::job(1, "");
   REQUIRE(answer(*supervisor, job).holds_key);
   job.id = 2;
   CHECK(answer(*supervisor, job).state == JobState::kBusy);
@@ -430,7 +460,7 @@ TEST_CASE("without a store jobs compile without locks") {
   engine::EngineSpec spec = fixture.spec();
   spec.setup.store_mode = kc::store::Mode::kOff;
   auto supervisor = Fixture::start(spec);
-  const engine::Job job = Fixture::job(1, "");
+  const Task job = Fixture::job(1, "");
   REQUIRE(fixture.store().locks()->try_lock(job.key) == KeyLocks::Answer::kHeld);
   const engine::Done done = answer(*supervisor, job);
   CHECK_MESSAGE(done.state == JobState::kCompiled, done.message);
@@ -440,8 +470,7 @@ TEST_CASE("without a store jobs compile without locks") {
 TEST_CASE("as many jobs run at once as there are slots") {
   Fixture fixture;
   auto supervisor = fixture.start(2);
-  for (uint32_t id = 1; id <= 3; ++id)
-    REQUIRE(supervisor->submit(Fixture::job(id, "@hang n=" + std::to_string(id))));
+  for (uint32_t id = 1; id <= 3; ++id) submit(*supervisor, Fixture::job(id, "@hang n=" + std::to_string(id)));
   CHECK(becomes_true([&] { return fixture.compilers().size() == 2; }));
   std::this_thread::sleep_for(milliseconds(200));
   CHECK(fixture.compilers().size() == 2);
@@ -467,11 +496,12 @@ TEST_CASE("wait ends when the other descriptor is readable and when its time is 
   CHECK(heard->done.empty());
 }
 
-TEST_CASE("an engine killed in mid job is an error and its compilers and work folder go") {
+TEST_CASE("an engine killed in mid job is replaced and its compilers go") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  const engine::Job job = Fixture::job(1, "@spawn-grandchild @hang");
-  REQUIRE(supervisor->submit(job));
+  Task job = Fixture::job(1, "@spawn-grandchild @hang");
+  job.timeout = seconds(2);
+  submit(*supervisor, job);
   bool started = false;
   REQUIRE(becomes_true([&] {
     auto heard = supervisor->wait(milliseconds(50), -1);
@@ -479,14 +509,26 @@ TEST_CASE("an engine killed in mid job is an error and its compilers and work fo
     started = started || !heard->started.empty();
     return started && fixture.compilers().size() == 2;
   }));
+  const auto first = fixture.compilers();
   const auto engine = engines();
   REQUIRE(engine.size() == 1);
   REQUIRE(kill(engine.front(), SIGKILL) == 0);
-  const kc::base::Error error = death_of(*supervisor);
-  CHECK(error.kind == ErrorKind::kInternal);
-  CHECK(contains(error.message, "SIGKILL"));
-  // Its locks went with it.
-  CHECK(fixture.store().locks()->try_lock(job.key) == KeyLocks::Answer::kHeld);
+  std::vector<std::string> notes;
+  std::optional<engine::Done> done;
+  REQUIRE(becomes_true([&] {
+    auto heard = supervisor->wait(seconds(1), -1);
+    REQUIRE_MESSAGE(heard, (heard ? std::string() : heard.error().text()));
+    for (std::string& note : heard->notes) notes.push_back(std::move(note));
+    CHECK(heard->started.empty());
+    if (!heard->done.empty()) done = std::move(heard->done.front());
+    return done.has_value();
+  }));
+  CHECK(notes == std::vector<std::string>{"an engine was ended by SIGKILL; 1 unit runs again, alone"});
+  CHECK(done->state == JobState::kTimeout);  // of the second run, as its runner tells it
+  for (const pid_t compiler : first) {
+    const auto left = fixture.compilers();
+    CHECK(std::ranges::find(left, compiler) == left.end());
+  }
   supervisor.reset();
   CHECK(becomes_true([&] { return fixture.compilers().empty(); }));
   CHECK_FALSE(fixture.has_work_folder());
@@ -495,7 +537,7 @@ TEST_CASE("an engine killed in mid job is an error and its compilers and work fo
 TEST_CASE("compilers of a killed engine go even when kc has not read that they were started") {
   Fixture fixture;
   auto supervisor = fixture.start();
-  REQUIRE(supervisor->submit(Fixture::job(1, "@hang")));
+  submit(*supervisor, Fixture::job(1, "@hang"));
   REQUIRE(becomes_true([&] { return fixture.compilers().size() == 1; }));
   std::this_thread::sleep_for(milliseconds(200));  // the engine tells it right after the start
   const auto engine = engines();
@@ -508,16 +550,91 @@ TEST_CASE("compilers of a killed engine go even when kc has not read that they w
 
 TEST_CASE("a job handed to an engine that ended before any job tells how it ended") {
   const TempFolder folder;
-  auto supervisor = Supervisor::start(pretender(
-      folder, greeting_script({engine::kProtocolVersion, engine::build_id()}) + "dd bs=1 count=1 <&3 2>&1\n"
-                                                                                "echo 'out of threads' >&2\n"
-                                                                                "exit 3\n"));
+  auto supervisor = Supervisor::start(pretenders(folder, {"echo 'out of threads' >&2\nexit 3\n"}));
   REQUIRE(supervisor);
-  REQUIRE(becomes_true([&] { return !(*supervisor)->submit(Fixture::job(1, "")); }));
-  const auto refused = (*supervisor)->submit(Fixture::job(2, ""));
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().kind == ErrorKind::kEnvironment);
-  CHECK(contains(refused.error().message, "out of threads"));
+  submit(**supervisor, Fixture::job(1, ""));
+  const kc::base::Error error = death_of(**supervisor);
+  CHECK(error.kind == ErrorKind::kEnvironment);
+  CHECK(contains(error.message, "out of threads"));
+  // It stays so.
+  CHECK_FALSE((*supervisor)->wait(milliseconds(1), -1));
+  CHECK((*supervisor)->room() == 0);
+}
+
+TEST_CASE("an engine that crashes in a compile is replaced and the guilty unit told with its last words") {
+  const TempFolder folder;
+  const auto started = [](uint32_t id) { return say(engine::Started{id}); };
+  auto supervisor = Supervisor::start(pretenders(
+      folder, {started(1) + started(2) + "kill -SEGV $$\n",                  // both
+               started(1) + "echo 'assertion failed' >&2\nkill -ABRT $$\n",  // alone: the guilty one
+               started(2) + say(compiled(2)) + "cat <&3 >&2\n"}));
+  REQUIRE(supervisor);
+  for (const uint32_t id : {1, 2}) submit(**supervisor, in_process(id));
+  std::map<uint32_t, engine::Done> done = all_done(**supervisor, 2);
+  CHECK(done.at(1).state == JobState::kCrashed);
+  CHECK(done.at(1).message == "crashed the compiler (SIGABRT)");
+  CHECK(done.at(1).output == "assertion failed");
+  CHECK(done.at(2).state == JobState::kCompiled);
+}
+
+TEST_CASE("a compile that ends the engine with exit code 0 or spoils its connection is guilty") {
+  const TempFolder folder;
+  const std::string start = say(engine::Started{1});
+  auto supervisor = Supervisor::start(pretenders(folder, {start + "exit 0\n", start + "exit 0\n"}));
+  REQUIRE(supervisor);
+  submit(**supervisor, in_process(1));
+  CHECK(next_done(**supervisor).message == "ended the engine with exit code 0");
+
+  const TempFolder other;
+  const std::string nonsense = start + "printf '\\377\\377\\377\\377' >&3\nsleep 60\n";
+  supervisor = Supervisor::start(pretenders(other, {nonsense, nonsense}));
+  REQUIRE(supervisor);
+  submit(**supervisor, in_process(1));
+  CHECK(next_done(**supervisor).message == "wrote to the connection of the engine");
+}
+
+TEST_CASE("a compile in process that takes too long is ended with its engine and the others run again") {
+  const TempFolder folder;
+  auto supervisor = Supervisor::start(
+      pretenders(folder, {say(engine::Started{1}) + say(engine::Started{2}) + "trap '' TERM\nsleep 60\n",
+                          say(engine::Started{2}) + say(compiled(2)) + "cat <&3 >&2\n"}));
+  REQUIRE(supervisor);
+  Task slow = in_process(1);
+  slow.timeout = milliseconds(300);
+  submit(**supervisor, slow);
+  submit(**supervisor, in_process(2));
+  std::map<uint32_t, engine::Done> done = all_done(**supervisor, 2);
+  CHECK(done.at(1).state == JobState::kTimeout);
+  CHECK(done.at(1).message == "took longer than 300ms");
+  CHECK(done.at(2).state == JobState::kCompiled);
+}
+
+TEST_CASE("the end of an engine is seen though what it left behind holds its connection") {
+  const TempFolder folder;
+  const std::string script = say(engine::Started{1}) + "sleep 600 & kill -SEGV $$\n";
+  auto supervisor = Supervisor::start(pretenders(folder, {script, script}));
+  REQUIRE(supervisor);
+  const kc::util::Stopwatch clock;
+  const engine::Done done = answer(**supervisor, in_process(1));
+  CHECK(done.state == JobState::kCrashed);
+  CHECK(clock.seconds() < 10);
+  CHECK(processes([](pid_t, const std::string& line) {
+          return line.starts_with(std::string_view("sleep\000600", 9));
+        }).empty());
+}
+
+TEST_CASE("an engine that never reads does not stop kc") {
+  const TempFolder folder;
+  auto supervisor = Supervisor::start(pretenders(folder, {say(engine::Started{1}) + "sleep 60\n"}));
+  REQUIRE(supervisor);
+  Task job = in_process(1);
+  std::vector<kc::backend::Source> large(1);
+  large[0].bytes.assign(32U << 20, 1);
+  job.files = std::make_shared<const std::vector<kc::backend::Source>>(std::move(large));
+  job.timeout = milliseconds(300);
+  const kc::util::Stopwatch clock;
+  CHECK(answer(**supervisor, job).state == JobState::kTimeout);
+  CHECK(clock.seconds() < 10);
 }
 
 TEST_CASE("the engine is found beside the folder of the program") {

@@ -59,14 +59,21 @@ TEST_CASE("every message arrives with every field") {
   CHECK(job.target == "sm_90");
   CHECK(job.options == kc::backend::Pairs{{"debug", "false"}, {"opt", "2"}});
   CHECK(job.config == kc::backend::Pairs{{"T", "64"}});
-  REQUIRE(job.sources.size() == 2);
-  CHECK(job.sources[0].identifier == "a.tilebc");
-  CHECK(job.sources[0].bytes == Bytes{1, 2, 3});
-  CHECK(job.sources[1].identifier == "b.tilebc");
-  CHECK(job.sources[1].bytes.empty());
+  CHECK(job.sources == 21);
   CHECK(job.timeout == std::chrono::milliseconds(1500));
   CHECK(job.ignore_lock);
   CHECK(job.waited);
+
+  const auto sources = sent_over(kc::test::sample_sources());
+  CHECK(sources.set == 21);
+  REQUIRE(sources.files.size() == 2);
+  CHECK(sources.files[0].identifier == "a.loom");
+  CHECK(sources.files[0].role == kc::backend::Role::kSource);
+  CHECK(sources.files[0].bytes == Bytes{1, 2, 3});
+  CHECK(sources.files[1].identifier == "b.loom");
+  CHECK(sources.files[1].role == kc::backend::Role::kLibrary);
+  CHECK(sources.files[1].bytes.empty());
+  CHECK(sent_over(engine::Forget{22}).set == 22);
 
   CHECK(sent_over(engine::Started{13}).id == 13);
 
@@ -78,6 +85,8 @@ TEST_CASE("every message arrives with every field") {
   const auto done = sent_over(kc::test::sample_done());
   CHECK(done.id == 12);
   CHECK(done.state == engine::JobState::kTimeout);
+  CHECK(done.module == digest_of("module"));
+  CHECK(done.content_key == digest_of("content"));
   CHECK(done.artifact == kc::test::sample_artifact());
   CHECK(done.message == "took too long");
   CHECK(done.hint == "wait longer");
@@ -86,7 +95,7 @@ TEST_CASE("every message arrives with every field") {
   CHECK(done.peak_bytes == 1ULL << 33);
   CHECK(done.holds_key);
 
-  CHECK(sent_over(engine::Release{digest_of("released")}).key == digest_of("released"));
+  CHECK(sent_over(engine::Release{15}).id == 15);
 }
 
 TEST_CASE("a setup arrives with its compilers") {
@@ -154,8 +163,20 @@ TEST_CASE("a frame with any byte flipped is refused or read as exactly what it t
   }
 }
 
+TEST_CASE("a state that only kc says and a role that is none are refused") {
+  engine::Done done = kc::test::sample_done();
+  done.state = engine::JobState::kTainted;
+  CHECK(engine::decode(payload_of(engine::encode(done))));
+  done.state = engine::JobState::kCrashed;
+  CHECK_FALSE(engine::decode(payload_of(engine::encode(done))));
+
+  engine::Sources sources = kc::test::sample_sources();
+  sources.files[0].role = static_cast<kc::backend::Role>(2);
+  CHECK_FALSE(engine::decode(payload_of(engine::encode(sources))));
+}
+
 TEST_CASE("frames of unknown types are refused") {
-  for (const unsigned type : {0U, 8U, 9U, 127U, 255U}) {
+  for (const unsigned type : {0U, 10U, 11U, 127U, 255U}) {
     CHECK_FALSE(engine::decode(Bytes{static_cast<uint8_t>(type)}));
     CHECK_FALSE(engine::decode(Bytes{static_cast<uint8_t>(type), 0, 0, 0, 0}));
   }
@@ -181,35 +202,32 @@ TEST_CASE("a frame that is too long is refused at its length before a byte of it
 }
 
 TEST_CASE("counts and lengths beyond the frame take no memory") {
-  // A job up to its options, then as many of them as can be said. Taking memory for them would end this
-  // process.
+  // As many as can be said of what follows. Taking memory for them would end this process.
   ByteWriter job;
-  job.u8(3);
+  job.u8(5);
   job.u32(1);
   job.text("tileiras");
   job.text("unit");
   job.raw(digest_of("key").view());
   job.text("entry");
   job.text("sm_90");
-  const Bytes start = job.bytes();
   job.u32(0xFFFFFFFF);
   job.u32(0);
   CHECK_FALSE(engine::decode(job.bytes()));
 
   ByteWriter sources;
-  sources.raw(start);
-  sources.u32(0);
-  sources.u32(0);
+  sources.u8(3);
+  sources.u32(1);
+  const Bytes start = sources.bytes();
   sources.u32(0xFFFFFFFF);
   sources.u64(0);
   CHECK_FALSE(engine::decode(sources.bytes()));
 
   ByteWriter blob;
   blob.raw(start);
-  blob.u32(0);
-  blob.u32(0);
   blob.u32(1);
   blob.text("a.tilebc");
+  blob.u8(0);
   blob.u64(UINT64_MAX);
   CHECK_FALSE(engine::decode(blob.bytes()));
 
@@ -249,11 +267,11 @@ TEST_CASE("frames fed byte by byte come out one by one and whole") {
 TEST_CASE("many frames fed at once come out in order") {
   // More than a MiB, so that what was read is thrown away in between.
   Bytes stream;
-  engine::Job job = kc::test::sample_job();
-  job.sources[0].bytes.assign(300'000, 9);
+  engine::Sources sources = kc::test::sample_sources();
+  sources.files[0].bytes.assign(300'000, 9);
   for (uint32_t i = 0; i < 10; ++i) {
-    job.id = i;
-    const Bytes frame = engine::encode(job);
+    sources.set = i;
+    const Bytes frame = engine::encode(sources);
     stream.insert(stream.end(), frame.begin(), frame.end());
   }
   FrameReader reader;
@@ -262,7 +280,7 @@ TEST_CASE("many frames fed at once come out in order") {
     const auto read = reader.next();
     REQUIRE(read);
     REQUIRE(*read);
-    CHECK(std::get<engine::Job>(**read).id == i);
+    CHECK(std::get<engine::Sources>(**read).set == i);
   }
   const auto read = reader.next();
   REQUIRE(read);
@@ -274,8 +292,8 @@ TEST_CASE("send writes a frame larger than the socket holds and tells when the o
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
   kc::base::FileDescriptor ours(ends[0]);
   kc::base::FileDescriptor theirs(ends[1]);
-  engine::Job job = kc::test::sample_job();
-  job.sources[0].bytes.assign(4U << 20, 5);
+  engine::Sources sources = kc::test::sample_sources();
+  sources.files[0].bytes.assign(4U << 20, 5);
   FrameReader reader;
   std::thread other([&] {
     Bytes buffer(64 << 10);
@@ -285,14 +303,14 @@ TEST_CASE("send writes a frame larger than the socket holds and tells when the o
       reader.feed(ByteView(buffer.data(), static_cast<size_t>(got)));
     }
   });
-  const auto sent = engine::send(ours.get(), job);
+  const auto sent = engine::send(ours.get(), sources);
   ours.reset();
   other.join();
   REQUIRE(sent);
   const auto read = reader.next();
   REQUIRE(read);
   REQUIRE(*read);
-  CHECK(engine::encode(**read) == engine::encode(job));
+  CHECK(engine::encode(**read) == engine::encode(sources));
 
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
   ours = kc::base::FileDescriptor(ends[0]);

@@ -184,6 +184,7 @@ TEST_CASE("all that a loader sees makes a unit changed") {
   CHECK(told([](Record& r) { r.is_default = true; }) == "now the default");
   CHECK(told([](Record& r) { r.lowest_driver = 0; }) == "lowest driver 580 -> none");
   CHECK(told([](Record& r) { r.facts.spills = 4; }) == "spills unknown -> 4");
+  CHECK(told([](Record& r) { r.facts.scalar_registers = 0; }) == "scalar registers none -> 0");
   CHECK(told([](Record& r) { r.facts.arguments.pop_back(); }) == "arguments 3 of 24 B -> 2 of 24 B");
   CHECK(told([](Record& r) { r.facts.argument_bytes = 20; }) == "arguments 3 of 24 B -> 3 of 20 B");
   CHECK(told([](Record& r) { r.facts.required_block = {128, 1, 1}; }) == "required block none -> 128x1x1");

@@ -102,16 +102,16 @@ TEST_CASE("a changed unit in JSON has both sides and what differs") {
   CHECK(json["differs"].dump() == R"(["code_digest","metadata"])");
   CHECK(json["failed_on"].dump() == R"(["registers-10","changed"])");
   CHECK(keys(json["before"]) ==
-        std::vector<std::string>{"registers",         "local_memory",   "spills",
-                                 "shared_memory",     "code",           "argument_bytes",
-                                 "arguments",         "required_block", "max_threads",
-                                 "wave_size",         "code_digest",    "key",
-                                 "found_target",      "symbol",         "default",
-                                 "lowest_driver",     "compiler",       "compiler_version",
-                                 "compiler_identity", "toolkit",        "metadata"});
+        std::vector<std::string>{
+            "registers",        "local_memory",   "spills",    "shared_memory",    "code",
+            "scalar_registers", "argument_bytes", "arguments", "required_block",   "max_threads",
+            "wave_size",        "code_digest",    "key",       "found_target",     "symbol",
+            "default",          "lowest_driver",  "compiler",  "compiler_version", "compiler_identity",
+            "toolkit",          "metadata"});
   CHECK(json["before"]["registers"] == 96);
   CHECK(json["before"]["local_memory"] == 8);
   CHECK(json["before"]["spills"].is_null());
+  CHECK(json["before"]["scalar_registers"].is_null());
   CHECK(json["before"]["shared_memory"] == 4096);
   CHECK(json["before"]["code"] == 9216);
   CHECK(json["after"]["registers"] == 76);

@@ -92,12 +92,29 @@ TEST_CASE("a unit of a build has the fields of the document in this order") {
       R"("config":{"TM":"64","TN":"128"},"request_key":null,"key":")" +
           kc::base::sha256("key").hex() +
           R"(","state":"compiled","seconds":1.5,"peak_bytes":1099511627776,"code_bytes":4096,)"
-          R"("facts":{"symbol":"matmul","registers":40,"local_memory":16,"spills":null,"shared_memory":1024,)"
+          R"("facts":{"symbol":"matmul","registers":40,"scalar_registers":null,"local_memory":16,"spills":null,)"
+          R"("shared_memory":1024,)"
           R"("argument_bytes":12,"arguments":[{"offset":0,"size":8},{"offset":8,"size":4}],)"
           R"("required_block":[128,1,1],"max_threads":256,"wave_size":32},"changes":[],)"
           R"("diagnostics":[{"severity":"warning","code":"W1","message":"slow","file":"a.tilebc","line":3,"column":4}]})");
   lines.result.facts.spills = 2;
   CHECK(lines.tell()["facts"]["spills"] == 2);
+  lines.result.facts.scalar_registers = 18;
+  CHECK(lines.tell()["facts"]["scalar_registers"] == 18);
+}
+
+TEST_CASE("a unit with two keys has both and null stands for what is not known") {
+  for (const auto kind : {JsonLines::Kind::kBuild, JsonLines::Kind::kPlan}) {
+    Lines lines(kind);
+    lines.result.request_key = kc::base::sha256("request");
+    Json line = lines.tell();
+    CHECK(line["request_key"] == kc::base::sha256("request").hex());
+    CHECK(line["key"] == kc::base::sha256("key").hex());
+    lines.result.key.reset();
+    line = lines.tell();
+    CHECK(line["key"] == nullptr);
+    CHECK(line["request_key"] == kc::base::sha256("request").hex());
+  }
 }
 
 TEST_CASE("every state has its word") {

@@ -95,6 +95,24 @@ inline void check_equal(const Entry& a, const Entry& b) {
   CHECK(a.key_fields == b.key_fields);
 }
 
+inline Record sample_record(const std::string& request, const std::string& content) {
+  Record record;
+  record.request = key_of(request);
+  record.content = key_of(content);
+  record.unit = "kernel:T=64@gfx942";
+  record.time_s = 1'700'000'000;
+  record.key_fields = {{"backend", "loom"}, {"source", "a.loom"}, {"content", key_of("source").hex()}};
+  return record;
+}
+
+inline void check_equal(const Record& a, const Record& b) {
+  CHECK(a.request == b.request);
+  CHECK(a.content == b.content);
+  CHECK(a.unit == b.unit);
+  CHECK(a.time_s == b.time_s);
+  CHECK(a.key_fields == b.key_fields);
+}
+
 inline std::unique_ptr<Store> open_store(const fs::path& root, Mode mode = Mode::kReadWrite,
                                          uint64_t limit = 5ULL << 30) {
   auto store = Store::open({root.string(), mode, limit});
@@ -102,8 +120,8 @@ inline std::unique_ptr<Store> open_store(const fs::path& root, Mode mode = Mode:
   return std::move(*store);
 }
 
-inline fs::path path_of(const fs::path& root, const base::Digest& key) {
-  return root / "v1" / entry_path(key);
+inline fs::path path_of(const fs::path& root, const base::Digest& key, Kind kind = Kind::kEntry) {
+  return root / "v1" / stored_path(kind, key);
 }
 
 inline base::Bytes slurp(const fs::path& path) {

@@ -78,8 +78,8 @@ TEST_CASE("a size limit removes the least recently used and exactly as many as n
   CHECK(report.trouble.empty());
   for (int i = 0; i < 10; ++i) CHECK(has(root, i) == (i >= 6));
   REQUIRE(report.removed.size() == 6);
-  CHECK(report.removed[0] == entry_path(key_of("0")));
-  CHECK(report.removed[5] == entry_path(key_of("5")));
+  CHECK(report.removed[0] == stored_path(Kind::kEntry, key_of("0")));
+  CHECK(report.removed[5] == stored_path(Kind::kEntry, key_of("5")));
   CHECK(run(root, options).entries_removed == 0);
   options.max_size = newest - 1;
   CHECK(run(root, options).entries_removed == 1);
@@ -140,7 +140,8 @@ TEST_CASE("only names of the exact form are removed and no link is followed") {
                                          root / "v1/e" / wrong_shard / (hex + ".kce"),
                                          root / "v1/e/zz" / (hex + ".kce"),
                                          root / "v1/e" / (hex + ".kce"),
-                                         root / "v1/r/aa" / (std::string(64, 'a') + ".kcr"),
+                                         root / "v1/r/aa" / (std::string(64, 'a') + ".kce"),
+                                         root / "v1/r/aa" / (std::string(64, 'b') + ".kcr"),
                                          root / "v1/tmp/notes",
                                          root / "v1/tmp/new-x",
                                          root / "v1/state/notes",
@@ -303,11 +304,12 @@ TEST_CASE("verify names every damaged and every newer entry and changes nothing"
   CHECK(report->entries == 12);
   CHECK(report->damaged.size() == 3);
   REQUIRE(report->newer.size() == 1);
-  CHECK(report->newer[0].starts_with(entry_path(key_of("6")) + ": "));
+  CHECK(report->newer[0].starts_with(stored_path(Kind::kEntry, key_of("6")) + ": "));
   const auto& damaged = report->damaged;
   for (const char* name : {"3", "4", "7"}) {
-    CHECK(std::any_of(damaged.begin(), damaged.end(),
-                      [&](const std::string& text) { return text.starts_with(entry_path(key_of(name))); }));
+    CHECK(std::any_of(damaged.begin(), damaged.end(), [&](const std::string& text) {
+      return text.starts_with(stored_path(Kind::kEntry, key_of(name)));
+    }));
   }
   CHECK(picture(root) == before);
 }

@@ -10,16 +10,22 @@ namespace {
 
 const std::string kHex64(64, 'a');
 
-TEST_CASE("entry names are accepted in exactly one form and folder") {
+TEST_CASE("names of entries and records are accepted in exactly one form and folder") {
   const base::Digest key = key_of("x");
-  CHECK(parse_entry_name(entry_name(key), shard_of(key)) == key);
-  CHECK_FALSE(parse_entry_name(entry_name(key), (shard_of(key) + 1) % kShards));
-  CHECK(parse_entry_name(kHex64 + ".kce", 0xaa).has_value());
+  for (const Kind kind : kKinds) {
+    CHECK(parse_stored_name(kind, stored_name(kind, key), shard_of(key)) == key);
+    CHECK_FALSE(parse_stored_name(kind, stored_name(kind, key), (shard_of(key) + 1) % kShards));
+  }
+  CHECK(parse_stored_name(Kind::kEntry, kHex64 + ".kce", 0xaa).has_value());
+  CHECK(parse_stored_name(Kind::kRecord, kHex64 + ".kcr", 0xaa).has_value());
+  CHECK_FALSE(parse_stored_name(Kind::kRecord, kHex64 + ".kce", 0xaa).has_value());
+  CHECK(stored_path(Kind::kEntry, *base::parse_digest(kHex64)) == "e/aa/" + kHex64 + ".kce");
+  CHECK(stored_path(Kind::kRecord, *base::parse_digest(kHex64)) == "r/aa/" + kHex64 + ".kcr");
   for (const std::string& name :
        {kHex64, kHex64 + ".kcr", kHex64 + ".kce~", kHex64 + ".KCE", "." + kHex64 + ".kce",
         std::string(64, 'A') + ".kce", std::string(63, 'a') + ".kce", std::string()}) {
     CAPTURE(name);
-    CHECK_FALSE(parse_entry_name(name, 0xaa));
+    CHECK_FALSE(parse_stored_name(Kind::kEntry, name, 0xaa));
   }
 }
 
@@ -77,7 +83,7 @@ TEST_CASE("folders below the root are held to the same rule") {
   const TemporaryFolder folder;
   const fs::path root = folder / "store";
   open_store(root);
-  for (const char* name : {"v1", "v1/e", "v1/tmp", "v1/state"}) {
+  for (const char* name : {"v1", "v1/e", "v1/r", "v1/tmp", "v1/state"}) {
     CAPTURE(name);
     fs::permissions(root / name, fs::perms(0777));
     CHECK_FALSE(Store::open({root.string()}).has_value());
@@ -128,7 +134,7 @@ TEST_CASE("a root behind a symbolic link works and links below it are refused") 
   REQUIRE(work.has_value());
   CHECK(work->starts_with((folder / "real").string()));
 
-  for (const char* name : {"v1/e", "v1/tmp", "v1/state", "v1/stats.d", "v1"}) {
+  for (const char* name : {"v1/e", "v1/r", "v1/tmp", "v1/state", "v1/stats.d", "v1"}) {
     CAPTURE(name);
     const fs::path target = folder / "elsewhere";
     fs::rename(folder / "real" / name, target);

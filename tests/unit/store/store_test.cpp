@@ -390,11 +390,14 @@ TEST_CASE("a read only store reads one that has lost some of its folders") {
   const TemporaryFolder folder;
   const fs::path root = folder / "s";
   REQUIRE(open_store(root)->put(sample_entry("a")));
-  for (const char* name : {"tmp", "state", "stats.d", "locks", "gc.lock"}) fs::remove_all(root / "v1" / name);
+  for (const char* name : {"r", "tmp", "state", "stats.d", "locks", "gc.lock"}) {
+    fs::remove_all(root / "v1" / name);
+  }
   const auto store = open_store(root, Mode::kReadOnly);
   CHECK(store->get(key_of("a")).has_value());
   CHECK_FALSE(store->load_state(key_of("a")));
   CHECK_FALSE(store->recent_failure(key_of("a")));
+  CHECK_FALSE(store->get_record(key_of("a")));
   CHECK(names_in(root / "v1").size() == 1);
   fs::remove_all(root / "v1/e");
   CHECK_FALSE(open_store(root, Mode::kReadOnly)->get(key_of("a")));

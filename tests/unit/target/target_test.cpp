@@ -177,6 +177,16 @@ TEST_CASE("nothing runs on the other vendor's devices") {
   CHECK(fit("gfx942", "sm_90") == Fit::kNo);
 }
 
+TEST_CASE("all AMD processors that are listed can be parsed") {
+  const auto names = kc::target::amd_processors();
+  CHECK(names.size() > 40);
+  for (const std::string_view name : names) {
+    const auto target = kc::target::parse_target(name);
+    REQUIRE_MESSAGE(target, name);
+    CHECK(target->processor == name);
+  }
+}
+
 TEST_CASE("families are the major versions") {
   CHECK(family_of(named("sm_90a")) == "sm_9");
   CHECK(family_of(named("sm_120")) == "sm_12");

@@ -125,3 +125,26 @@ TEST_CASE("processes that are left are fewer than the limit unless nothing limit
     CHECK(*processes_left() < limit.rlim_cur);
   }
 }
+
+TEST_CASE("there is room for as many threads as address space and limits allow") {
+  CHECK(kc::util::room_for_threads(0, 1U << 20) == 0);
+  CHECK(kc::util::room_for_threads(3, 1U << 20) == 3);
+  // A process has at most 128 TiB of addresses.
+  CHECK(kc::util::room_for_threads(10, size_t{1} << 45) < 4);
+  CHECK(kc::util::room_for_threads(1, 1) == 0);  // less than any stack may be
+}
+
+TEST_CASE("the limit of address space is nothing or the soft one") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  if (before.rlim_cur == RLIM_INFINITY) {
+    CHECK_FALSE(kc::util::address_space_limit());
+  } else {
+    CHECK(kc::util::address_space_limit() == before.rlim_cur);
+  }
+  // As much as a sanitizer needs too.
+  const rlimit lowered{RLIM_INFINITY - 1, before.rlim_max};
+  if (setrlimit(RLIMIT_AS, &lowered) != 0) return;
+  CHECK(kc::util::address_space_limit() == RLIM_INFINITY - 1);
+  setrlimit(RLIMIT_AS, &before);
+}

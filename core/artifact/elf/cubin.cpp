@@ -1,22 +1,21 @@
-// Sources: the System V ABI for the ELF container; for NVIDIA's sections and records, what cuobjdump -elf of
-// CUDA 13.4 prints for code objects of tileiras 13.4 (names of its EIATTR_ records are given where they are
-// read).
-#include "artifact/elf/elf_facts.h"
-
+// Source: what cuobjdump -elf of CUDA 13.4 prints for code objects of tileiras 13.4 (names of its EIATTR_
+// records are given where they are read).
 #include <elf.h>
 #include <gelf.h>
-#include <libelf.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "artifact/elf/elf_facts.h"
+#include "artifact/elf/image.h"
 #include "target/target.h"
 #include "util/text.h"
 
@@ -25,13 +24,9 @@ namespace {
 
 using base::ByteView;
 
-constexpr uint16_t kCudaMachine = 190;  // EM_CUDA
-constexpr uint8_t kEntryBit = 0x10;     // in st_other: a kernel, not a device function
+constexpr Format kCubin = {190, "cubin"};  // EM_CUDA
+constexpr uint8_t kEntryBit = 0x10;        // in st_other: a kernel, not a device function
 constexpr uint32_t kWarp = 32;
-// Real code objects have a handful; these keep a hostile one from taking memory out of proportion.
-constexpr size_t kMostKernels = 4096;
-constexpr size_t kMostArguments = 4096;
-constexpr size_t kLongestName = 16384;
 
 enum Record : uint8_t {
   kMaxThreads = 0x05,     // EIATTR_MAX_THREADS: u32 x, y, z
@@ -46,149 +41,8 @@ enum Record : uint8_t {
 };
 enum Format : uint8_t { kNoValue = 1, kByteValue = 2, kHalfValue = 3, kSizedValue = 4 };
 
-std::unexpected<base::Error> not_whole(std::string why) {
-  return base::fail(base::ErrorKind::kFailed, "not a whole cubin: " + std::move(why));
-}
-
-bool within(uint64_t offset, uint64_t size, size_t total) {
-  return offset <= total && size <= total - offset;
-}
-
-struct Section {
-  uint32_t type = 0;
-  uint64_t size = 0;
-  ByteView data;  // empty for SHT_NOBITS
-};
-
-// Reading every section once may cost so many times the file's size. tileiras lets equal sections of cubins
-// for sm_100 and up share their bytes when they have line tables: 1.3 times; far more is made to cost time.
-constexpr uint64_t kMostReads = 4;
-
-// An opened ELF file over a copy of its bytes: libelf wants them writable and aligned.
-class Image {
- public:
-  static base::Result<Image> open(ByteView code);
-
-  const Section* find(const std::string& name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : &sections_[found->second];
-  }
-  /// The kernels among the symbols: index in the table, and name.
-  base::Result<std::vector<std::pair<uint32_t, std::string>>> entries() const;
-  const GElf_Ehdr& header() const { return header_; }
-
- private:
-  struct End {
-    void operator()(Elf* elf) const { elf_end(elf); }
-  };
-  base::Result<void> read_sections();
-  base::Result<void> check_segments() const;
-
-  std::unique_ptr<base::Bytes> bytes_;  // before elf_, which points into it
-  std::unique_ptr<Elf, End> elf_;
-  GElf_Ehdr header_{};
-  std::vector<Section> sections_;
-  std::unordered_map<std::string, size_t> by_name_;
-  Elf_Scn* symbols_ = nullptr;
-};
-
-base::Result<Image> Image::open(ByteView code) {
-  static const bool is_ready = elf_version(EV_CURRENT) != EV_NONE;
-  if (!is_ready) return base::fail(base::ErrorKind::kInternal, "libelf is older than its header");
-  if (code.size() < sizeof(Elf64_Ehdr) || std::memcmp(code.data(), ELFMAG, SELFMAG) != 0) {
-    return not_whole("it does not begin with an ELF header");
-  }
-  if (code[EI_CLASS] != ELFCLASS64 || code[EI_DATA] != ELFDATA2LSB) {
-    return not_whole("it is not 64-bit little-endian ELF");
-  }
-  Image out;
-  out.bytes_ = std::make_unique<base::Bytes>(code.begin(), code.end());
-  out.elf_.reset(elf_memory(reinterpret_cast<char*>(out.bytes_->data()), out.bytes_->size()));
-  if (!out.elf_ || elf_kind(out.elf_.get()) != ELF_K_ELF ||
-      gelf_getehdr(out.elf_.get(), &out.header_) == nullptr) {
-    return not_whole("libelf does not take it as ELF");
-  }
-  if (out.header_.e_machine != kCudaMachine) {
-    return not_whole(util::format("its ELF machine is {}, not {}", out.header_.e_machine, kCudaMachine));
-  }
-  KC_TRY(out.check_segments());
-  KC_TRY(out.read_sections());
-  return out;
-}
-
-// The program headers stand at the end of what ptxas writes: whoever does not look at them takes a file that
-// was cut short for a whole one.
-base::Result<void> Image::check_segments() const {
-  if (header_.e_phnum == 0) return {};
-  if (header_.e_phentsize != sizeof(Elf64_Phdr) ||
-      !within(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr), bytes_->size())) {
-    return not_whole("its program headers lie outside the file");
-  }
-  for (size_t i = 0; i < header_.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    std::memcpy(&segment, bytes_->data() + header_.e_phoff + i * sizeof segment, sizeof segment);
-    if (!within(segment.p_offset, segment.p_filesz, bytes_->size())) {
-      return not_whole("a segment lies outside the file");
-    }
-  }
-  return {};
-}
-
-base::Result<void> Image::read_sections() {
-  if (header_.e_shnum == 0 || header_.e_shentsize != sizeof(Elf64_Shdr) ||
-      !within(header_.e_shoff, uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr), bytes_->size())) {
-    return not_whole("its section headers are missing or lie outside the file");
-  }
-  sections_.reserve(header_.e_shnum);
-  uint64_t total = 0;
-  for (Elf_Scn* scn = elf_nextscn(elf_.get(), nullptr); scn != nullptr; scn = elf_nextscn(elf_.get(), scn)) {
-    GElf_Shdr shdr;
-    if (gelf_getshdr(scn, &shdr) == nullptr) return not_whole("a section header cannot be read");
-    Section section{shdr.sh_type, shdr.sh_size, {}};
-    if (shdr.sh_type != SHT_NOBITS && shdr.sh_type != SHT_NULL) {
-      if (!within(shdr.sh_offset, shdr.sh_size, bytes_->size()))
-        return not_whole("a section lies outside the file");
-      section.data = ByteView(*bytes_).subspan(shdr.sh_offset, shdr.sh_size);
-      total += shdr.sh_size;
-      if (total > kMostReads * bytes_->size()) return not_whole("its sections overlap");
-    }
-    if (shdr.sh_type == SHT_SYMTAB && symbols_ == nullptr) symbols_ = scn;
-    const char* name = elf_strptr(elf_.get(), header_.e_shstrndx, shdr.sh_name);
-    if (name == nullptr || strnlen(name, kLongestName) == kLongestName) {
-      return not_whole("a section's name cannot be read");
-    }
-    if (!by_name_.emplace(name, sections_.size()).second &&
-        std::string_view(name).find(".nv.") != std::string::npos) {
-      // Facts are found by name: with two sections of one name it would be chance which one is read.
-      return not_whole(util::format("two sections are named {}", util::escape(name)));
-    }
-    sections_.push_back(section);
-  }
-  return {};
-}
-
-base::Result<std::vector<std::pair<uint32_t, std::string>>> Image::entries() const {
-  if (symbols_ == nullptr) return not_whole("it has no symbol table");
-  GElf_Shdr shdr;
-  Elf_Data* data = elf_getdata(symbols_, nullptr);
-  if (gelf_getshdr(symbols_, &shdr) == nullptr || data == nullptr || shdr.sh_entsize != sizeof(Elf64_Sym)) {
-    return not_whole("its symbol table cannot be read");
-  }
-  std::vector<std::pair<uint32_t, std::string>> out;
-  const size_t count = data->d_size / sizeof(Elf64_Sym);
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Sym symbol;
-    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr)
-      return not_whole("a symbol cannot be read");
-    if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC || (symbol.st_other & kEntryBit) == 0) continue;
-    const char* name = elf_strptr(elf_.get(), shdr.sh_link, symbol.st_name);
-    if (name == nullptr || *name == 0 || strnlen(name, kLongestName) == kLongestName) {
-      return not_whole("an entry has no usable name");
-    }
-    if (out.size() == kMostKernels) return not_whole("it has too many entries");
-    out.emplace_back(static_cast<uint32_t>(i), name);
-  }
-  return out;
+std::unexpected<base::Error> not_whole(std::string_view why) {
+  return not_whole(kCubin, why);
 }
 
 // The description of the first note in a section: namesz, descsz, type, name and description padded to 4.
@@ -374,7 +228,13 @@ base::Result<void> read_common_records(const Section& section,
 }  // namespace
 
 base::Result<Facts> read_cubin(ByteView code) {
-  KC_ASSIGN(const Image image, Image::open(code));
+  KC_ASSIGN(const Image image, Image::open(code, kCubin));
+  for (const std::string& name : image.repeated_names()) {
+    // Facts are found by name: with two sections of one name it would be chance which one is read.
+    if (name.find(".nv.") != std::string::npos) {
+      return not_whole(util::format("two sections are named {}", util::escape(name)));
+    }
+  }
   Facts out;
   const Section* tkinfo = image.find(".note.nv.tkinfo");
   const auto tool_note = note_description(tkinfo);
@@ -383,11 +243,13 @@ base::Result<Facts> read_cubin(ByteView code) {
   out.toolkit = toolkit_version(note_description(image.find(".note.nv.cuinfo")), tool);
 
   std::unordered_map<uint32_t, size_t> kernel_of;
-  KC_ASSIGN(const auto entries, image.entries());
+  KC_ASSIGN(const auto entries, image.symbols(SHT_SYMTAB, [](const GElf_Sym& symbol) {
+    return GELF_ST_TYPE(symbol.st_info) == STT_FUNC && (symbol.st_other & kEntryBit) != 0;
+  }));
   // Before their records are read: thousands of one name would each get those of the one section of that
   // name.
   std::unordered_set<std::string_view> names;
-  for (const auto& [index, name] : entries) {
+  for (const auto& [index, name, symbol] : entries) {
     if (!names.insert(name).second) {
       return not_whole(util::format("it has two entries named {}", util::escape(name)));
     }

@@ -1,9 +1,9 @@
-#include "support/fake_tileiras/directives.h"
+#include "support/directives.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-
-#include "util/text.h"
 
 namespace kc::test {
 namespace {
@@ -26,6 +26,18 @@ std::string decoded(std::string_view text) {
     }
   }
   return out;
+}
+
+// A number and what stands behind it. Ends the program when there is none: a test is wrong, not a compiler.
+std::pair<size_t, std::string_view> leading_number(std::string_view name, std::string_view text) {
+  size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) {
+    std::fprintf(stderr, "stand-in compiler: @%.*s=%.*s is not a number\n", static_cast<int>(name.size()),
+                 name.data(), static_cast<int>(text.size()), text.data());
+    std::_Exit(99);
+  }
+  return {value, text.substr(static_cast<size_t>(end - text.data()))};
 }
 
 }  // namespace
@@ -63,12 +75,15 @@ std::vector<std::string> Directives::all(std::string_view name) const {
 std::optional<unsigned> Directives::number(std::string_view name) const {
   const auto text = find(name);
   if (!text) return std::nullopt;
-  const auto value = util::parse_number(*text, 0, 1'000'000'000);
-  if (!value) {
-    std::fprintf(stderr, "fake tileiras: @%s=%s is not a number\n", std::string(name).c_str(), text->c_str());
-    std::exit(99);
-  }
-  return static_cast<unsigned>(*value);
+  return static_cast<unsigned>(leading_number(name, *text).first);
+}
+
+std::optional<size_t> Directives::size(std::string_view name) const {
+  const auto text = find(name);
+  if (!text) return std::nullopt;
+  const auto [value, unit] = leading_number(name, *text);
+  const unsigned shift = unit == "GiB" ? 30 : unit == "MiB" ? 20 : unit == "KiB" ? 10 : 0;
+  return value << shift;
 }
 
 }  // namespace kc::test

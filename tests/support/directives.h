@@ -1,5 +1,5 @@
-// What a source tells the stand-in to do: words `@name` or `@name=value` behind the Tile IR header, separated
-// by white space; `%XX` in a value is that byte.
+// What a source tells a stand-in compiler to do: words `@name` or `@name=value`, separated by white space;
+// `%XX` in a value is that byte.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,7 @@ namespace kc::test {
 
 class Directives {
  public:
+  Directives() = default;
   explicit Directives(std::string_view source);
 
   bool has(std::string_view name) const { return find(name).has_value(); }
@@ -20,6 +21,8 @@ class Directives {
   std::vector<std::string> all(std::string_view name) const;
   /// Ends the program with a message when the value is no number.
   std::optional<unsigned> number(std::string_view name) const;
+  /// The same for a number of bytes: `64`, `4KiB`, `3MiB`, `2GiB`.
+  std::optional<size_t> size(std::string_view name) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> words_;

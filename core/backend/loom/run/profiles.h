@@ -1,0 +1,46 @@
+// What the library calls a target, made once each and shared by all workers.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/loom/run/api.h"
+#include "backend/run.h"
+#include "target/target.h"
+
+namespace kc::backend::loom {
+
+/// Why a unit ends without code, in kc's words.
+struct Explanation {
+  Status status = Status::kFailed;
+  std::string message;
+  std::string hint;
+  bool is_own_answer = true;  // asked again the library would say the same
+};
+
+/// Targets with their features and processor mode. Thread-safe; what get() gives lives as long as this.
+class Profiles {
+ public:
+  explicit Profiles(const LoomApi& api) : api_(api) {}
+
+  struct Profile {
+    Object object;
+    Explanation refusal;  // when there is no object
+  };
+  const Profile& get(const target::Target& target, abi::ProcessorMode mode);
+
+ private:
+  Profile make(const target::Target& target, abi::ProcessorMode mode);
+  void set_processor_mode(abi::ProfileOptions options, const target::Target& target, abi::ProcessorMode mode,
+                          Profile& out) const;
+  const std::vector<std::string>& available();
+
+  const LoomApi& api_;
+  std::mutex mutex_;
+  std::map<std::string, Profile> all_;
+  std::vector<std::string> available_;  // names of what the library has, asked for when one is missing
+};
+
+}  // namespace kc::backend::loom
