@@ -1,105 +1,221 @@
+// Source: the MessagePack specification, "Formats".
 #include "util/message_pack.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "util/text.h"
 
 namespace kc::util {
-namespace {
 
-// Builds the value from the events of nlohmann's reader, which takes no memory for declared counts and goes
-// no deeper once an event is refused: so every limit is kept here.
-class Builder : public nlohmann::json_sax<Json> {
+using base::Result;
+using Kind = MessagePack::Kind;
+
+std::vector<MessagePack::Value> MessagePack::Value::parts() const {
+  std::vector<Value> out;
+  if (kind() != Kind::kList) return out;
+  out.reserve(size());
+  Value part = inner();
+  for (size_t i = 0; i < size(); ++i, part = part.after()) out.push_back(part);
+  return out;
+}
+
+std::vector<std::pair<std::string_view, MessagePack::Value>> MessagePack::Value::members() const {
+  std::vector<std::pair<std::string_view, Value>> out;
+  if (kind() != Kind::kMap) return out;
+  out.reserve(size());
+  Value key = inner();
+  for (size_t i = 0; i < size(); ++i) {
+    const Value value = key.after();
+    out.emplace_back(key.text(), value);
+    key = value.after();
+  }
+  return out;
+}
+
+// Goes through the bytes once, without recursion: how deep they may be nested is the caller's to say. What
+// fails leaves the reason in fault_.
+class MessagePackReader {
  public:
-  explicit Builder(const MessagePackLimits& limits) : limits_(limits) {}
+  MessagePackReader(base::ByteView bytes, const MessagePackLimits& limits) : bytes_(bytes), limits_(limits) {}
 
-  bool null() override { return add(Json(nullptr)); }
-  bool boolean(bool value) override { return add(Json(value)); }
-  bool number_integer(int64_t value) override { return add(Json(value)); }
-  bool number_unsigned(uint64_t value) override { return add(Json(value)); }
-  bool number_float(double value, const std::string&) override { return add(Json(value)); }
-  bool string(std::string& value) override { return add(Json(std::move(value))); }
-  bool binary(Json::binary_t&) override { return refuse("it holds binary data or an extension"); }
-
-  bool start_object(size_t count) override {
-    if (count > limits_.keys) return refuse(format("a map of it has more than {} keys", limits_.keys));
-    return open(Json::object(), count);
-  }
-  // A map has few keys: looking through them costs less than an index of them.
-  bool key(std::string& name) override {
-    auto& members = open_.back()->get_ref<Json::object_t&>();
-    for (const auto& member : members) {
-      if (member.first == name) return refuse(format("a map of it has the key {} twice", escape(name)));
+  Result<MessagePack> read() {
+    if (bytes_.size() > limits_.bytes) {
+      refuse(format("it is larger than {}", size_text(limits_.bytes)));
+    } else if (read_all() && at_ != bytes_.size()) {
+      damaged(at_);
     }
-    members.emplace_back(std::move(name), nullptr);
-    return true;
+    if (!fault_.empty()) return base::fail(base::ErrorKind::kFailed, std::move(fault_));
+    return std::move(pack_);
   }
-  bool end_object() override { return close(); }
-  bool start_array(size_t count) override { return open(Json::array(), count); }
-  bool end_array() override { return close(); }
-  bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    return refuse(format("it is damaged at byte {}", position));
-  }
-
-  const std::string& fault() const { return fault_; }
-  Json take() { return std::move(root_); }
 
  private:
+  struct Open {
+    size_t node;
+    uint64_t left;  // parts, or keys with their values
+    bool is_map;
+  };
+
   bool refuse(std::string why) {
-    if (fault_.empty()) fault_ = std::move(why);
+    fault_ = std::move(why);
     return false;
   }
+  // People count from 1.
+  bool damaged(size_t place) { return refuse(format("it is damaged at byte {}", place + 1)); }
+  bool too_many_values() { return refuse(format("it has more than {} values", limits_.values)); }
 
-  bool add(Json value) {
-    if (++values_ > limits_.values) return refuse(format("it has more than {} values", limits_.values));
-    if (open_.empty()) {
-      root_ = std::move(value);
-    } else if (Json& parent = *open_.back(); parent.is_array()) {
-      parent.get_ref<Json::array_t&>().push_back(std::move(value));
-    } else {
-      *last_of(parent) = std::move(value);  // of the key that was read before it
+  bool read_all() {
+    pack_.nodes_.reserve(std::min(bytes_.size() / kBytesOfNode, limits_.values));
+    do {
+      if (!open_.empty() && open_.back().is_map && !read_key()) return false;
+      if (!read_value()) return false;
+      while (!open_.empty() && open_.back().left == 0) close();
+    } while (!open_.empty());
+    return true;
+  }
+
+  // `size` bytes, at most 8; every number is big-endian.
+  bool take(size_t size, uint64_t& out) {
+    if (bytes_.size() - at_ < size) return damaged(bytes_.size());
+    out = 0;
+    for (const size_t end = at_ + size; at_ < end; ++at_) out = out << 8 | bytes_[at_];
+    return true;
+  }
+
+  MessagePack::Node& add(Kind kind, uint64_t count = 0) {
+    MessagePack::Node& node = pack_.nodes_.emplace_back();
+    node.kind = kind;
+    node.count = static_cast<uint32_t>(count);
+    node.after = static_cast<uint32_t>(pack_.nodes_.size());
+    return node;
+  }
+
+  bool add_text(uint64_t size) {
+    if (bytes_.size() - at_ < size) return damaged(bytes_.size());
+    add(Kind::kText, size).text = reinterpret_cast<const char*>(bytes_.data() + at_);
+    at_ += size;
+    return true;
+  }
+
+  bool add_number(size_t size) {
+    uint64_t number = 0;
+    if (!take(size, number)) return false;
+    add(Kind::kNumber).number = number;
+    return true;
+  }
+
+  bool add_other(size_t size) {
+    uint64_t passed_over = 0;
+    if (!take(size, passed_over)) return false;
+    add(Kind::kOther);
+    return true;
+  }
+
+  bool open(Kind kind, uint64_t count) {
+    if (kind == Kind::kMap && count > limits_.keys) {
+      return refuse(format("a map of it has more than {} keys", limits_.keys));
+    }
+    if (open_.size() == limits_.depth) return refuse(format("it is nested deeper than {}", limits_.depth));
+    if (count > limits_.values - values_) return too_many_values();
+    add(kind, count);
+    open_.push_back({pack_.nodes_.size() - 1, count, kind == Kind::kMap});
+    return true;
+  }
+
+  // What is whole is one part of what it stands in, which has counted it already.
+  void close() {
+    pack_.nodes_[open_.back().node].after = static_cast<uint32_t>(pack_.nodes_.size());
+    open_.pop_back();
+  }
+
+  bool read_key() {
+    uint64_t format = 0;
+    if (!take(1, format)) return false;
+    const auto is_text = [](uint64_t f) { return (f >= 0xa0 && f <= 0xbf) || (f >= 0xd9 && f <= 0xdb); };
+    if (!is_text(format)) return damaged(at_ - 1);
+    const size_t added = pack_.nodes_.size();
+    if (!read_format(static_cast<uint8_t>(format))) return false;
+    const std::string_view name = MessagePack::Value(pack_, added).text();
+    // A map has few keys: looking through them costs less than an index of them.
+    for (size_t at = open_.back().node + 1; at != added;) {
+      const MessagePack::Value key(pack_, at);
+      if (key.text() == name) return refuse(util::format("a map of it has the key {} twice", escape(name)));
+      at = key.after().after().at_;
     }
     return true;
   }
-  bool open(Json value, size_t count) {
-    if (open_.size() == limits_.depth) return refuse(format("it is nested deeper than {}", limits_.depth));
-    if (count > limits_.values - values_) return refuse(format("it has more than {} values", limits_.values));
-    if (!add(std::move(value))) return false;
-    // What is open stays where it is: its parent grows only when it is closed.
-    open_.push_back(open_.empty() ? &root_ : last_of(*open_.back()));
-    return true;
-  }
-  static Json* last_of(Json& parent) {
-    if (parent.is_array()) return &parent.get_ref<Json::array_t&>().back();
-    return &parent.get_ref<Json::object_t&>().back().second;
-  }
-  bool close() {
-    open_.pop_back();
-    return true;
+
+  bool read_value() {
+    if (!open_.empty()) --open_.back().left;
+    uint64_t format = 0;
+    if (!take(1, format)) return false;
+    if (!read_format(static_cast<uint8_t>(format))) return false;
+    return ++values_ <= limits_.values || too_many_values();
   }
 
+  bool read_format(uint8_t format) {
+    if (format <= 0x7f) {
+      add(Kind::kNumber).number = format;
+      return true;
+    }
+    if (format <= 0x8f) return open(Kind::kMap, format & 0x0f);
+    if (format <= 0x9f) return open(Kind::kList, format & 0x0f);
+    if (format <= 0xbf) return add_text(format & 0x1f);
+    if (format >= 0xe0) return add_other(0);  // -32 to -1
+    const auto size_from = [format](uint8_t first) { return size_t{1} << (format - first); };
+    const auto counted = [&](size_t size, auto&& then) {
+      uint64_t count = 0;
+      return take(size, count) && then(count);
+    };
+    switch (format) {
+      case 0xc0:  // nothing
+      case 0xc2:  // false
+      case 0xc3:  // true
+        return add_other(0);
+      case 0xca:  // f32
+      case 0xcb:  // f64
+        return add_other(4 * size_from(0xca));
+      case 0xcc:  // u8 to u64
+      case 0xcd:
+      case 0xce:
+      case 0xcf:
+        return add_number(size_from(0xcc));
+      case 0xd0:  // i8 to i64
+      case 0xd1:
+      case 0xd2:
+      case 0xd3:
+        return add_other(size_from(0xd0));
+      case 0xd9:  // text with a length of u8 to u32
+      case 0xda:
+      case 0xdb:
+        return counted(size_from(0xd9), [this](uint64_t count) { return add_text(count); });
+      case 0xdc:  // list with a count of u16 or u32
+      case 0xdd:
+        return counted(2 * size_from(0xdc), [this](uint64_t count) { return open(Kind::kList, count); });
+      case 0xde:  // map with a count of u16 or u32
+      case 0xdf:
+        return counted(2 * size_from(0xde), [this](uint64_t count) { return open(Kind::kMap, count); });
+      case 0xc1:  // means nothing
+        return damaged(at_ - 1);
+      default:
+        return refuse("it holds binary data or an extension");
+    }
+  }
+
+  // About: the shortest nodes take one byte, keys of metadata twenty.
+  static constexpr size_t kBytesOfNode = 8;
+
+  base::ByteView bytes_;
   const MessagePackLimits limits_;
-  Json root_;
-  std::vector<Json*> open_;
+  size_t at_ = 0;
   size_t values_ = 0;
+  MessagePack pack_;
+  std::vector<Open> open_;
   std::string fault_;
 };
 
-}  // namespace
-
-base::Result<Json> read_message_pack(base::ByteView bytes, const MessagePackLimits& limits) {
-  if (bytes.size() > limits.bytes) {
-    return base::fail(base::ErrorKind::kFailed, format("it is larger than {}", size_text(limits.bytes)));
-  }
-  Builder builder(limits);
-  if (!Json::sax_parse(bytes.begin(), bytes.end(), &builder, Json::input_format_t::msgpack)) {
-    return base::fail(base::ErrorKind::kFailed,
-                      builder.fault().empty() ? std::string("it is damaged") : builder.fault());
-  }
-  return builder.take();
+Result<MessagePack> read_message_pack(base::ByteView bytes, const MessagePackLimits& limits) {
+  return MessagePackReader(bytes, limits).read();
 }
 
 }  // namespace kc::util

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes a manifest of small Loom kernels and the same compiles as a list for loom_bare.
 
-usage: make_loom_units.py [--share N] FOLDER
+usage: make_loom_units.py FOLDER
 
 FOLDER then holds copies of the kernels of manifests/demo_amd, kernels.yaml, and units.tsv, a line a compile as
-loom_bare.cpp reads it, in the order of the manifest's units. With --share N only every N-th value of each matrix.
+loom_bare.cpp reads it, in the order of the manifest's units.
 """
 
 import argparse
@@ -25,14 +25,14 @@ MATRICES = {
 }
 
 
-def write(folder, share=1):
+def write(folder):
     """Makes the files; gives the number of units."""
     folder = pathlib.Path(folder)
     shutil.copytree(KERNELS, folder / "kernels")
     manifest = ["version: 1", "name: loom_units", f"targets: [{', '.join(TARGETS)}]", "kernels:"]
     files, units = [], []
     for number, (kernel, (source, libraries, matrix)) in enumerate(MATRICES.items()):
-        matrix = {key: [str(value) for value in list(values)[::share]] for key, values in matrix.items()}
+        matrix = {key: [str(value) for value in values] for key, values in matrix.items()}
         manifest += [f"  - name: {kernel}", f"    sources: kernels/{source}"]
         if libraries:
             manifest.append(f"    libraries: [{', '.join('kernels/' + name for name in libraries)}]")
@@ -51,11 +51,10 @@ def write(folder, share=1):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=int, default=1, metavar="N", help="only every N-th value (default: all)")
     parser.add_argument("folder", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    print(f"{write(arguments.folder.resolve(), arguments.share)} units")
+    print(f"{write(arguments.folder.resolve())} units")
     return 0
 
 

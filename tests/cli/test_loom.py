@@ -3,10 +3,11 @@ KC_LOOM_LIBRARY names when the tests are started; what is wrong with a library i
 """
 
 import os
+import re
 import struct
 import subprocess
 
-from kc_test import DEMO_AMD, HOSTILE, KC, SOURCE, KcTest, loom, main, real_loom
+from kc_test import BUILD, DEMO_AMD, HOSTILE, KC, SOURCE, KcTest, loom, main, real_loom
 
 # The library of whoever runs the tests; kc's own tests set the variable themselves.
 USERS_LIBRARY = os.environ.get("KC_LOOM_LIBRARY")
@@ -254,6 +255,51 @@ class Library(KcTest):
 
     def test_one_that_lacks_a_function(self):
         self.refused(HOSTILE / "partial" / "libloomc.so", "loomc_link_module")
+
+    def make_library(self, path, text):
+        """A shared object out of C++ text, made by the compiler that made kc."""
+        cache = (BUILD / "CMakeCache.txt").read_text()
+        compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)[1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        source = self.write(f"{path.stem}.cpp", text)
+        subprocess.run([compiler, "-shared", "-fPIC", source, "-o", path, "-ldl"], check=True)
+        return path
+
+    def test_one_that_maps_another_object_when_it_is_loaded_is_refused_with_its_name(self):
+        part = self.make_library(self.root / "parts" / "libpart.so", "extern const int part = 1;\n")
+        library = self.make_library(self.root / "loads" / "libloomc.so", f"""\
+#include <dlfcn.h>
+__attribute__((constructor)) static void load() {{ dlopen("{part}", RTLD_NOW); }}
+""")
+        self.make_loom_units(2)
+        done = self.kc("build", env=self.environment(KC_LOOM_LIBRARY=library), expect=3)
+        self.assertIn(f"has loaded {part}, which does not belong to the compiler", done.err)
+        self.assertEqual(done.err.count("error:"), 1, done.err)
+        self.assertEqual(self.store_files("e/*/*.kce"), [])
+        # Called as a part of Loom and beside the library it belongs to the identity: then this is only no Loom.
+        beside = part.rename(library.parent / "libloom_part.so")
+        self.make_library(library, f"""\
+#include <dlfcn.h>
+__attribute__((constructor)) static void load() {{ dlopen("{beside}", RTLD_NOW); }}
+""")
+        self.refused(library, "no generation of Loom's ABI")
+
+    def test_one_that_dies_while_it_is_loaded_ends_the_build_with_its_last_words(self):
+        library = self.make_library(self.root / "dies" / "libloomc.so", """\
+#include <cstdio>
+#include <cstdlib>
+__attribute__((constructor)) static void die() {
+  std::fputs("the constructor gives up\\n", stderr);
+  std::abort();
+}
+""")
+        self.make_loom_units(3)
+        done = self.kc("build", "-j2", env=self.environment(KC_LOOM_LIBRARY=library), expect=3)
+        self.assertEqual(done.err.count("the constructor gives up"), 1, done.err)
+        self.assertRegex(done.err, "SIGABRT|signal 6")
+        self.assertEqual(done.err.count("error:"), 1, done.err)
+        self.assertFalse((self.work / "kernels.kcb").exists())
+        self.assert_no_temporaries()
 
     def test_generations_without_an_adapter_are_refused_by_name(self):
         self.refused(HOSTILE / "g1" / "libloomc.so", r"\bG1\b", "G3|G4")

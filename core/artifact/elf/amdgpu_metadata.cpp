@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "util/json.h"
 #include "util/message_pack.h"
 #include "util/text.h"
 
@@ -16,60 +17,60 @@ namespace kc::artifact::elf {
 namespace {
 
 using base::Result;
-using util::Json;
+using util::MessagePack;
+using Kind = MessagePack::Kind;
 
 std::unexpected<base::Error> faulty(std::string_view why) {
   return not_whole(kAmdCodeObject, util::format("its metadata: {}", why));
 }
 
-// One map of the metadata, and what it is called in errors.
+// One map of the metadata, and what it is called in errors: `a kernel`, or `an argument of` a kernel.
 class Fields {
  public:
-  Fields(const Json& map, std::string name)
-      : map_(map.get_ref<const Json::object_t&>()), name_(std::move(name)) {}
+  Fields(const MessagePack::Value& map, std::string_view name, std::string_view name_before = {})
+      : members_(map.members()), name_before_(name_before), name_(name) {}
 
-  const std::string& name() const { return name_; }
+  void rename(std::string_view name) { name_ = name; }
+  std::string name() const { return util::format("{}{}", name_before_, util::escape(name_)); }
 
-  const Json* find(std::string_view key) const {
-    const auto found =
-        std::ranges::find(map_, key, [](const auto& member) { return std::string_view(member.first); });
-    return found == map_.end() ? nullptr : &found->second;
+  const MessagePack::Value* find(std::string_view key) const {
+    const auto found = std::ranges::find(members_, key, &MessagePack::Member::first);
+    return found == members_.end() ? nullptr : &found->second;
   }
 
   Result<std::optional<uint32_t>> number_if_there(std::string_view key) const {
-    const Json* value = find(key);
+    const MessagePack::Value* value = find(key);
     if (value == nullptr) return std::nullopt;
     return as_number(*value, key);
   }
   Result<uint32_t> number(std::string_view key) const {
-    const Json* value = find(key);
+    const MessagePack::Value* value = find(key);
     if (value == nullptr) return missing(key);
     return as_number(*value, key);
   }
   Result<std::string_view> text(std::string_view key) const {
-    const Json* value = find(key);
+    const MessagePack::Value* value = find(key);
     if (value == nullptr) return missing(key);
-    if (!value->is_string()) return wrong(key, "is not text");
-    const std::string_view text = value->get_ref<const std::string&>();
+    if (value->kind() != Kind::kText) return wrong(key, "is not text");
+    const std::string_view text = value->text();
     if (text.empty() || text.size() >= kLongestName || text.find('\0') != std::string_view::npos) {
       return wrong(key, "is no name");
     }
     return text;
   }
   /// Nothing when the key is not there.
-  Result<const Json::array_t*> list(std::string_view key, size_t most) const {
-    const Json* value = find(key);
-    if (value == nullptr) return nullptr;
-    if (!value->is_array()) return wrong(key, "is not a list");
-    const auto& list = value->get_ref<const Json::array_t&>();
-    if (list.size() > most) return wrong(key, util::format("has more than {} parts", most));
-    return &list;
+  Result<std::optional<std::vector<MessagePack::Value>>> list(std::string_view key, size_t most) const {
+    const MessagePack::Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (value->kind() != Kind::kList) return wrong(key, "is not a list");
+    if (value->size() > most) return wrong(key, util::format("has more than {} parts", most));
+    return value->parts();
   }
   /// As `list`, of exactly `size` numbers.
   template <size_t size>
   Result<std::optional<std::array<uint32_t, size>>> numbers(std::string_view key) const {
-    KC_ASSIGN(const Json::array_t* list, this->list(key, size));
-    if (list == nullptr) return std::nullopt;
+    KC_ASSIGN(const auto list, this->list(key, size));
+    if (!list) return std::nullopt;
     if (list->size() != size) return wrong(key, util::format("has not {} parts", size));
     std::array<uint32_t, size> out{};
     for (size_t i = 0; i < size; ++i) {
@@ -78,31 +79,32 @@ class Fields {
     return out;
   }
   std::unexpected<base::Error> wrong(std::string_view key, std::string_view why) const {
-    return faulty(util::format("{} of {} {}", key, name_, why));
+    return faulty(util::format("{} of {} {}", key, name(), why));
   }
   std::unexpected<base::Error> missing(std::string_view key) const {
-    return faulty(util::format("{} has no {}", name_, key));
+    return faulty(util::format("{} has no {}", name(), key));
   }
 
  private:
-  Result<uint32_t> as_number(const Json& value, std::string_view key) const {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > UINT32_MAX) {
+  Result<uint32_t> as_number(const MessagePack::Value& value, std::string_view key) const {
+    if (value.kind() != Kind::kNumber || value.number() > UINT32_MAX) {
       return wrong(key, "is not a number below 2^32");
     }
-    return value.get<uint32_t>();
+    return static_cast<uint32_t>(value.number());
   }
 
-  const Json::object_t& map_;
-  std::string name_;
+  std::vector<MessagePack::Member> members_;
+  std::string_view name_before_;
+  std::string_view name_;
 };
 
 // Those that a runtime fills in itself are checked as the others are.
 Result<void> read_arguments(const Fields& fields, KernelFacts& kernel) {
-  KC_ASSIGN(const Json::array_t* list, fields.list(".args", kMostArguments));
-  if (list == nullptr) return {};
-  for (const Json& value : *list) {
-    if (!value.is_object()) return fields.wrong(".args", "has a part that is not a map");
-    const Fields argument(value, util::format("an argument of {}", fields.name()));
+  KC_ASSIGN(const auto list, fields.list(".args", kMostArguments));
+  if (!list) return {};
+  for (const MessagePack::Value& value : *list) {
+    if (value.kind() != Kind::kMap) return fields.wrong(".args", "has a part that is not a map");
+    const Fields argument(value, kernel.symbol, "an argument of ");
     Argument out;
     KC_ASSIGN(out.offset, argument.number(".offset"));
     KC_ASSIGN(out.size, argument.number(".size"));
@@ -127,12 +129,12 @@ Result<std::optional<uint32_t>> read_spills(const Fields& fields) {
   return static_cast<uint32_t>(sum);
 }
 
-Result<KernelFacts> read_kernel(const Json& value) {
+Result<KernelFacts> read_kernel(const MessagePack::Value& value) {
   constexpr std::string_view kDescriptorEnd = ".kd";
-  if (!value.is_object()) return faulty("a kernel is not a map");
-  const Fields unnamed(value, "a kernel");
-  KC_ASSIGN(const std::string_view name, unnamed.text(".name"));
-  const Fields fields(value, util::escape(name));
+  if (value.kind() != Kind::kMap) return faulty("a kernel is not a map");
+  Fields fields(value, "a kernel");
+  KC_ASSIGN(const std::string_view name, fields.text(".name"));
+  fields.rename(name);
   // A runtime finds the descriptor by .symbol, and programs ask it for .name.
   KC_ASSIGN(const std::string_view symbol, fields.text(".symbol"));
   if (!symbol.ends_with(kDescriptorEnd) || symbol.substr(0, symbol.size() - kDescriptorEnd.size()) != name) {
@@ -173,10 +175,10 @@ Result<std::string> read_target(const Fields& fields) {
 
 Result<AmdgpuMetadata> read_amdgpu_metadata(base::ByteView note) {
   constexpr uint32_t kMajor = 1;
-  const Result<Json> root = util::read_message_pack(note);
-  if (!root) return faulty(root.error().message);
-  if (!root->is_object()) return faulty("it is not a map");
-  const Fields fields(*root, "the code object");
+  const Result<MessagePack> pack = util::read_message_pack(note);
+  if (!pack) return faulty(pack.error().message);
+  if (pack->root().kind() != Kind::kMap) return faulty("it is not a map");
+  const Fields fields(pack->root(), "the code object");
   KC_ASSIGN(const auto version, fields.numbers<2>("amdhsa.version"));
   if (!version) return fields.missing("amdhsa.version");
   if ((*version)[0] != kMajor) {
@@ -184,10 +186,10 @@ Result<AmdgpuMetadata> read_amdgpu_metadata(base::ByteView note) {
   }
   AmdgpuMetadata out;
   KC_ASSIGN(out.target, read_target(fields));
-  KC_ASSIGN(const Json::array_t* kernels, fields.list("amdhsa.kernels", kMostKernels));
-  if (kernels != nullptr) {
+  KC_ASSIGN(const auto kernels, fields.list("amdhsa.kernels", kMostKernels));
+  if (kernels) {
     out.kernels.reserve(kernels->size());
-    for (const Json& kernel : *kernels) {
+    for (const MessagePack::Value& kernel : *kernels) {
       KC_ASSIGN(KernelFacts facts, read_kernel(kernel));
       out.kernels.push_back(std::move(facts));
     }

@@ -41,6 +41,16 @@ class Lab:
         found = sorted(self.build.glob(f"venv/lib/python3*/site-packages/nvidia/cu13/bin/{name}"))
         return found[0] if found else None
 
+    @property
+    def loom(self):
+        """The Loom compiler that packaging/bootstrap makes for tests (tests/support/loom_bridge)."""
+        return self.build / "loom" / "g4" / "libloomc.so"
+
+    @property
+    def loom_wheel(self):
+        """The wheel that it is made of, or None."""
+        return next(iter(sorted((self.build / "loom" / "wheel").glob("*.whl"))), None)
+
     def environment(self, store=None, **changes):
         """What each command gets; `store` also chooses the stand-in as the compiler."""
         env = {"PATH": "/usr/bin:/bin", "HOME": str(self.scratch / "home"), "TMPDIR": str(self.scratch), "LC_ALL": "C"}

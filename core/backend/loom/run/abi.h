@@ -2,7 +2,7 @@
 //
 // The library promises no stable interface, so nothing here comes from its headers: it was measured on
 // libraries and read in bindings of them. x86-64 only: on other hosts kc has no layouts that anybody has
-// tried (adapter.cpp says so at run time), though these happen to be the same on every 64-bit little-endian
+// tried (library.cpp says so at run time), though these happen to be the same on every 64-bit little-endian
 // one.
 //
 // Options begin with {type, structure_size, next}. A structure_size larger than the library's own is

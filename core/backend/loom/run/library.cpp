@@ -108,6 +108,7 @@ base::Result<Library> Library::load(const Compiler& compiler) {
   if (!is_unchanged(compiler)) return refuse(change_of(compiler));
 
   Library out(handle, compiler, std::move(before));
+  KC_TRY(out.check_mapped());  // before anything of it is called
   Marks marks;
   marks.target_selection = out.find("loomc_target_selection_create_from_profile") != nullptr;
   marks.compile_artifact = out.find("loomc_compile_artifact") != nullptr;
@@ -143,7 +144,6 @@ base::Result<Library> Library::load(const Compiler& compiler) {
     return refuse(util::format("{} looks like Loom's ABI generation {} but lacks {}", shown, out.version_,
                                util::listed(missing)));
   }
-  KC_TRY(out.check_mapped());
 
   out.version_ += version_text(out, compiler.program);
   return out;
