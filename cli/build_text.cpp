@@ -135,7 +135,8 @@ void BuildText::unit(const manifest::Plan& /*plan*/, const manifest::Unit& unit,
   for (const artifact::Diagnostic& diagnostic : result.diagnostics) {
     if (diagnostic.severity != artifact::Severity::kWarning) continue;
     console_.warning({base::ErrorKind::kFailed,
-                      unit.name + ": " + diagnostic.message,
+                      util::format("{}: {}{}{}", unit.name, diagnostic.code,
+                                   diagnostic.code.empty() ? "" : ": ", diagnostic.message),
                       {diagnostic.file, diagnostic.line, diagnostic.column},
                       {}});
   }

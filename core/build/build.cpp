@@ -266,7 +266,9 @@ UnitMemory Build::remember(size_t index) const {
   memory.key = result.key.value_or(base::Digest());
   memory.seconds = result.seconds;
   memory.peak_bytes = result.peak_bytes;
-  if (result.code_bytes != 0) memory.numbers = artifact::numbers_of(result.facts, result.code_bytes);
+  // Without a symbol the code object does not hold the kernel, and tells nothing about it.
+  const bool is_known = result.code_bytes != 0 && !result.facts.symbol.empty();
+  if (is_known) memory.numbers = artifact::numbers_of(result.facts, result.code_bytes);
   // A unit that was not tried keeps what an earlier build learned of it, and one that failed what its last
   // code object was like.
   const auto found = work_->memory.find(memory.name);

@@ -59,6 +59,7 @@ class Misses {
   Result<void> serve_busy(const base::Digest& content, const artifact::Artifact& artifact,
                           const Arrival& arrival);
   void busy(Waiting waiting, const engine::Done& done);
+  base::Place place_of(uint32_t index, const engine::Done& done) const;
   void failed(uint32_t index, const engine::Done& done);
   void unsupported(uint32_t index, const engine::Done& done);
   void is_over(const Waiting& waiting);
@@ -142,6 +143,7 @@ Result<void> Misses::start_engine() {
   spec.program = engine::engine_path(work_.options.program);
   spec.setup.compilers = work_.prepared.compilers;
   spec.setup.slots = slots_;
+  spec.prefetch = keep_going_ == 0;  // with a limit of failures no job may be out of reach
   spec.setup.store_mode = store::Mode::kOff;
   if (work_.store != nullptr) {
     spec.setup.store_directory = work_.store->options().directory;
@@ -156,7 +158,7 @@ Result<void> Misses::start_engine() {
     folder = path;
   }
   spec.setup.work_folder = std::move(*folder);
-  auto started = engine::Supervisor::start(spec);
+  auto started = engine::Supervisor::start(spec, work_.signals.descriptor());
   if (!started) {
     static_cast<void>(base::remove_tree(spec.setup.work_folder));
     Error error = started.error();
@@ -202,8 +204,7 @@ std::optional<Waiting> Misses::next_ready() {
 }
 
 Result<void> Misses::fill_slots() {
-  // Jobs that wait in the engine for a slot can no longer be kept back; with a limit of failures none may.
-  while (engine_->room() != 0 && (keep_going_ == 0 || running_.size() < slots_) && !work_.stopped) {
+  while (engine_->room() != 0 && !work_.stopped) {
     const std::optional<Waiting> waiting = next_ready();
     if (!waiting) return {};
     const auto sent = engine_->submit(job_of(*waiting), files_.of(waiting->unit));
@@ -256,10 +257,19 @@ UnitResult details_of(const engine::Done& done) {
   return details;
 }
 
+// Where somebody has to look: the kernel in the manifest, unless the compiler itself names a place, or it is
+// the compiler that failed.
+base::Place Misses::place_of(uint32_t index, const engine::Done& done) const {
+  const bool is_own_answer = done.state == JobState::kFailed || done.state == JobState::kUnsupported;
+  const auto has_place = [](const artifact::Diagnostic& diagnostic) { return !diagnostic.file.empty(); };
+  const bool is_told = std::ranges::any_of(done.artifact.diagnostics, has_place);
+  return is_own_answer && !is_told ? work_.prepared.kernel(index).place : base::Place{};
+}
+
 void Misses::failed(uint32_t index, const engine::Done& done) {
   UnitResult details = details_of(done);
   details.output = done.output;
-  Error error{ErrorKind::kFailed, done.message, {}, done.hint};
+  Error error{ErrorKind::kFailed, done.message, place_of(index, done), done.hint};
   keeper_.keep_failure(index, done, error, details);
   reject(work_, work_.prepared.units[index].key, error, details);
 }
@@ -377,7 +387,8 @@ Result<void> Misses::ended(engine::Done done) {
 
 void Misses::tell_progress() {
   Progress& progress = work_.progress;
-  progress.running = started_;
+  // Those whose answers the supervisor holds back, for what runs beside them, count as started.
+  progress.running = std::min<size_t>(started_, slots_);
   progress.seconds_left.reset();
   const size_t left = queue_.size() + busy_.size() + running_.size();
   // An estimate from half of the units is shown; from fewer it would mislead.

@@ -57,11 +57,23 @@ const Look& Looker::look(const std::string& backend, uint32_t file) {
   return look;
 }
 
+// Whether `symbol` stands in `text`, and not only as the beginning of a longer one.
+bool has_symbol(std::string_view text, std::string_view symbol) {
+  const auto goes_on = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
+  };
+  for (size_t at = text.find(symbol); at != std::string_view::npos; at = text.find(symbol, at + 1)) {
+    const size_t end = at + symbol.size();
+    if (end == text.size() || !goes_on(text[end])) return true;
+  }
+  return false;
+}
+
 // Whether a text of the unit, a library perhaps, has the entry as a symbol somewhere: then the compiler knows
 // better than a scan why it is not an entry.
 bool Looker::is_in_text(size_t index) const {
   const std::string symbol = "@" + prepared_.unit(index).entry;
-  const auto has = [&](uint32_t file) { return text_of(file).find(symbol) != std::string_view::npos; };
+  const auto has = [&](uint32_t file) { return has_symbol(text_of(file), symbol); };
   return std::ranges::any_of(prepared_.unit(index).sources, has) ||
          std::ranges::any_of(prepared_.kernel(index).libraries, has);
 }

@@ -1,5 +1,6 @@
 // Pass: every unit whose artifact the store holds gets it, verified.
 #include <algorithm>
+#include <utility>
 
 #include "base/parallel.h"
 #include "build/work.h"
@@ -58,11 +59,15 @@ struct Found {
   std::optional<store::Entry> entry;
 };
 
-Found find(store::Store& store, const ChosenUnit& chosen) {
+Found find(store::Store& store, const Prepared& prepared, size_t index) {
+  const ChosenUnit& chosen = prepared.units[index];
   if (!chosen.has_request) return {{}, store.get(chosen.key)};
   const std::optional<store::Record> record = store.get_record(chosen.key);
   if (!record) return {};
-  return {record->content, store.get(record->content)};
+  std::optional<store::Entry> entry = store.get(record->content);
+  const manifest::Unit& unit = prepared.unit(index);
+  if (entry && !store::is_of(*entry, prepared.kernel(index).backend, unit.target.text, unit.entry)) return {};
+  return {record->content, std::move(entry)};
 }
 
 }  // namespace
@@ -88,7 +93,7 @@ base::Result<void> look_up(Work& work) {
   for (size_t start = 0; start < jobs.size() && !work.interrupted(); start += kBatch) {
     const size_t count = std::min(kBatch, jobs.size() - start);
     base::parallel_for(count, threads,
-                       [&](size_t i) { batch[i] = find(*work.store, work.prepared.units[jobs[start + i]]); });
+                       [&](size_t i) { batch[i] = find(*work.store, work.prepared, jobs[start + i]); });
     for (size_t i = 0; i < count; ++i) {
       const base::Digest& key = work.prepared.units[jobs[start + i]].key;
       const Found found = std::move(batch[i]);

@@ -71,6 +71,7 @@ class Engine {
     if (auto* job = std::get_if<engine::Job>(&message)) {
       engine::Worker::Sources sources = worker_->sources(job->sources);
       if (sources == nullptr) return false;
+      worker_->expect();
       executor_->submit([this, shared = std::make_shared<engine::Job>(std::move(*job)),
                          files = std::move(sources)] { worker_->run(*shared, files); });
     } else if (auto* sources = std::get_if<engine::Sources>(&message)) {

@@ -84,7 +84,6 @@ EngineProcess::EngineProcess(util::Peer peer, base::FileDescriptor log, std::str
 
 void EngineProcess::send(base::ByteView frame) {
   unsent_.insert(unsent_.end(), frame.begin(), frame.end());
-  flush();
 }
 
 void EngineProcess::flush() {

@@ -36,6 +36,7 @@ class EngineProcess {
   /// Readable when the process has ended, whoever may still hold the other end of the socket.
   int pidfd() const { return peer_.pidfd.get(); }
   bool wants_to_write() const { return !unsent_.empty(); }
+  /// Queues a frame; flush() writes it.
   void send(base::ByteView frame);
   void flush();
 

@@ -34,6 +34,12 @@ Jobs::Jobs(uint32_t slots, uint32_t prefetch, HeldAnswers held)
   actions_.push_back(StartEngine{*main_, slots_});
 }
 
+size_t Jobs::prefetched() const {
+  if (!main_) return 0;
+  const std::vector<uint32_t>& sent = engines_.at(*main_).jobs;
+  return static_cast<size_t>(std::ranges::count_if(sent, [&](uint32_t id) { return !jobs_.at(id).started; }));
+}
+
 size_t Jobs::room() const {
   const size_t most = most_in_main();
   const size_t under_way = jobs_.size() - held_count_;
@@ -132,8 +138,9 @@ bool Jobs::done(EngineNumber number, Done done) {
     if (job.started && in_process(job.facts)) beside.push_back(other);
   }
   settle(number, id);
-  // That somebody else has the key is no answer that a neighbour could have spoilt.
-  if (beside.empty() || done.state == JobState::kBusy) {
+  // That somebody else has the key that was asked for is no answer that a neighbour could have spoilt; a
+  // content key is, and others' code is taken by it.
+  if (beside.empty() || (done.state == JobState::kBusy && !done.content_key)) {
     believe(number, id, std::move(done));
   } else {
     hold(engine, id, jobs_.at(id), std::move(done), beside);
@@ -149,6 +156,7 @@ bool Jobs::done(EngineNumber number, Done done) {
 void Jobs::hold(Engine& engine, uint32_t id, Job& job, Done done, const std::vector<uint32_t>& beside) {
   job.place = Place::kHeld;
   job.waits_for = beside.size();
+  job.holds_key = done.holds_key;
   job.held = held_.put(std::move(done));
   ++held_count_;
   for (const uint32_t other : beside) engine.waiting[other].push_back(id);
@@ -165,7 +173,9 @@ void Jobs::settle(EngineNumber number, uint32_t ended) {
     if (std::optional<Done> done = held_.take(job.held)) {
       believe(number, id, std::move(*done));
     } else {
-      again(id, false);  // what was held is lost
+      // What was held is lost. Its keys would be busy for itself.
+      if (job.holds_key) actions_.push_back(FreeKeys{number, id});
+      again(id, false);
     }
   }
 }
@@ -175,7 +185,8 @@ void Jobs::believe(EngineNumber number, uint32_t id, Done done) {
   if (job.earlier && done.state != JobState::kBusy) {
     const std::optional<Done> earlier = held_.take(*job.earlier);
     job.earlier.reset();
-    if (earlier && !same_result(*earlier, done)) {
+    // Of a job that came no further than to a busy key there is nothing to compare.
+    if (earlier && earlier->state != JobState::kBusy && !same_result(*earlier, done)) {
       note(
           util::format("{}: a second compile gave another result than the one beside which an engine ended; "
                        "the second counts",
@@ -249,7 +260,7 @@ void Jobs::died(EngineNumber number, const Death& death) {
   if (found == engines_.end() || failure_) return;
   if (!found->second.any_started) {
     failure_ = engine_fault(death);
-    actions_.clear();
+    std::erase_if(actions_, [](const Action& action) { return !std::holds_alternative<Answer>(action); });
     return;
   }
   const bool was_alone = found->second.alone;
@@ -295,6 +306,10 @@ void Jobs::tainted(EngineNumber number, Done done) {
   for (auto id = running.rbegin(); id != running.rend(); ++id) again(*id, true);
   note(util::format("{}{} {}{}", unit, running.size() > 1 ? " or a unit beside it" : "", done.message,
                     again_text(running.size(), true)));
+}
+
+void Jobs::postpone(util::Nanoseconds time) {
+  for (auto& [id, job] : jobs_) job.since += time;
 }
 
 std::optional<Jobs::TimePoint> Jobs::next_deadline() const {

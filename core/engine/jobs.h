@@ -45,6 +45,11 @@ struct SendJob {
 struct EndEngine {
   EngineNumber engine = 0;
 };
+/// The engine is to let the keys of a job go whose answer was lost: the job is asked for again.
+struct FreeKeys {
+  EngineNumber engine = 0;
+  uint32_t job = 0;
+};
 /// A job runs for the first time.
 struct TellStarted {
   uint32_t job = 0;
@@ -56,7 +61,7 @@ struct Answer {
 struct Note {
   std::string text;
 };
-using Action = std::variant<StartEngine, SendJob, EndEngine, TellStarted, Answer, Note>;
+using Action = std::variant<StartEngine, SendJob, EndEngine, FreeKeys, TellStarted, Answer, Note>;
 
 /// One thread only.
 class Jobs {
@@ -69,6 +74,8 @@ class Jobs {
   Jobs(uint32_t slots, uint32_t prefetch, HeldAnswers held);
 
   void set_prefetch(uint32_t prefetch) { prefetch_ = prefetch; }
+  /// How many jobs wait for a slot in the engine that takes most of them.
+  size_t prefetched() const;
   /// How many jobs more may be submitted now.
   size_t room() const;
   /// Precondition: no job of this id is under way.
@@ -79,15 +86,17 @@ class Jobs {
   // What an engine said, in its order. False: it cannot have said so; it is to be killed and told as died().
   bool started(EngineNumber engine, uint32_t id, TimePoint now);
   bool done(EngineNumber engine, Done done);
-  /// Only for engines that were not ended by an action.
+  /// Only for engines that were not ended by an action. Actions that were not taken yet may still be for it.
   void died(EngineNumber engine, const Death& death);
 
+  /// For `time` nobody heard what engines said: no job is late because of that.
+  void postpone(util::Nanoseconds time);
   /// The earliest time at which a job will have taken too long.
   std::optional<TimePoint> next_deadline() const;
   /// Precondition: all that engines had said by `now` was told.
   void expire(TimePoint now);
 
-  /// Why compiling cannot go on; then there are no more actions.
+  /// Why compiling cannot go on; then the only actions are answers that were there before.
   const std::optional<base::Error>& failure() const { return failure_; }
   std::vector<Action> take_actions();
 
@@ -103,6 +112,7 @@ class Jobs {
     TimePoint since{};                // of its start
     uint32_t kills = 0;               // engines of its own that SIGKILL ended
     uint64_t held = 0;                // its answer, while kHeld
+    bool holds_key = false;           // the engine holds its keys, while kHeld
     size_t waits_for = 0;             // jobs that ran beside it and have not ended, while kHeld
     std::optional<uint64_t> earlier;  // an answer that was not believed
   };

@@ -37,6 +37,17 @@ uint32_t prefetch_of(uint32_t slots, double seconds) {
 // That a job was started is for people to see. Its end often follows within this time and is told with it, so
 // that a small compile wakes its caller once, not twice.
 constexpr auto kStartedWaits = std::chrono::milliseconds(20);
+// Longer than kc is ever busy with answers, and so short that it counts for no timeout.
+constexpr auto kAway = std::chrono::seconds(1);
+// While an engine has enough to do, what it says of small compiles is heard this much later, several answers
+// at once: each that wakes kc, and each job that wakes the engine, costs it as much as a part of a small
+// compile.
+constexpr auto kQuiet = std::chrono::milliseconds(5);
+constexpr double kQuietSeconds = 0.005;
+constexpr double kEnoughSeconds = 2 * kQuietSeconds;  // a slot
+// Of a socket's buffer, 200 KiB where nobody changed it, these fill less than a half: no engine waits for kc.
+constexpr size_t kSmallAnswer = 12U << 10;
+constexpr double kMostAnswers = 8;
 constexpr auto kTrimLogsEvery = std::chrono::milliseconds(250);
 
 int poll_milliseconds(util::Nanoseconds time) {
@@ -54,13 +65,13 @@ class EngineSupervisor final : public Supervisor {
  public:
   explicit EngineSupervisor(const EngineSpec& spec)
       : spec_(spec),
-        jobs_(spec.setup.slots, prefetch_of(spec.setup.slots, kAssumedSeconds),
+        jobs_(spec.setup.slots, spec.prefetch ? prefetch_of(spec.setup.slots, kAssumedSeconds) : 0,
               HeldAnswers(spec.setup.work_folder)) {}
   ~EngineSupervisor() override;
   EngineSupervisor(const EngineSupervisor&) = delete;
   EngineSupervisor& operator=(const EngineSupervisor&) = delete;
 
-  Result<void> start();
+  Result<void> start(int wake);
   size_t room() const override { return failure_ ? 0 : jobs_.room(); }
   Result<void> submit(Job job, SharedFiles files) override;
   void release(uint32_t id) override;
@@ -80,19 +91,23 @@ class EngineSupervisor final : public Supervisor {
   };
 
   void act();
+  bool has_enough() const;
   void carry_out(const StartEngine& action);
   void carry_out(const SendJob& action);
   void carry_out(const EndEngine& action) { end(action.engine); }
+  void carry_out(const FreeKeys& action) { let_go(action.engine, action.job); }
   void carry_out(const TellStarted& action);
   void carry_out(Answer& action);
   void carry_out(Note& action) { heard_.notes.push_back(std::move(action.text)); }
   void end(EngineNumber number);
+  void let_go(EngineNumber number, uint32_t id);
   void learn(double seconds);
   void hear(EngineNumber number);
-  void leave(uint32_t id);
+  void leave(EngineNumber number, uint32_t id);
   bool has_news(Clock::time_point now) const;
   Clock::time_point wake_up_time(Clock::time_point latest) const;
   void look_at_clock();
+  void listened(Clock::time_point from, Clock::time_point until);
   void poll_engines(Clock::time_point until, int wake);
 
   const EngineSpec spec_;
@@ -104,6 +119,8 @@ class EngineSupervisor final : public Supervisor {
   Clock::time_point started_since_{};  // of the first in heard_.started
   std::optional<base::Error> failure_;
   Clock::time_point next_trim_{};
+  Clock::time_point last_listened_ = Clock::now();
+  Clock::time_point quiet_until_{};
   double seconds_ = kAssumedSeconds;  // of a compile, those of late counting most
 };
 
@@ -113,10 +130,10 @@ EngineSupervisor::~EngineSupervisor() {
   if (!spec_.setup.work_folder.empty()) static_cast<void>(base::remove_tree(spec_.setup.work_folder));
 }
 
-Result<void> EngineSupervisor::start() {
+Result<void> EngineSupervisor::start(int wake) {
   act();
-  while (!failure_ && !engines_.empty() && !engines_.begin()->second.process->greeted()) {
-    poll_engines(wake_up_time(Clock::time_point::max()), -1);
+  while (!failure_ && !heard_.woken && !engines_.empty() && !engines_.begin()->second.process->greeted()) {
+    poll_engines(wake_up_time(Clock::time_point::max()), wake);
     look_at_clock();
     act();
   }
@@ -150,27 +167,32 @@ Result<void> EngineSupervisor::submit(Job job, SharedFiles files) {
 }
 
 void EngineSupervisor::release(uint32_t id) {
-  const std::optional<EngineNumber> number = jobs_.release(id);
-  if (const auto found = number ? engines_.find(*number) : engines_.end(); found != engines_.end()) {
-    found->second.process->send(encode(Release{id}));
-  }
+  if (const std::optional<EngineNumber> number = jobs_.release(id)) let_go(*number, id);
   act();
 }
 
-// Carrying out one may lead to further ones: an engine that cannot be started ends all.
+void EngineSupervisor::let_go(EngineNumber number, uint32_t id) {
+  const auto found = engines_.find(number);
+  if (found != engines_.end()) found->second.process->send(encode(Release{id}));
+}
+
+// An engine that cannot be started ends all. What was answered by then counts all the same.
 void EngineSupervisor::act() {
-  while (!failure_) {
-    if (jobs_.failure()) {
-      failure_ = jobs_.failure();
-      return;
-    }
-    std::vector<Action> actions = jobs_.take_actions();
-    if (actions.empty()) return;
-    for (Action& action : actions) {
-      std::visit([&](auto& what) { carry_out(what); }, action);
-      if (failure_) return;
-    }
+  if (failure_) return;
+  failure_ = jobs_.failure();
+  for (Action& action : jobs_.take_actions()) {
+    if (failure_ && !std::holds_alternative<Answer>(action)) continue;
+    std::visit([&](auto& what) { carry_out(what); }, action);
   }
+  // Otherwise the next wait() sends it, with more.
+  if (has_enough()) return;
+  for (const auto& [number, running] : engines_) running.process->flush();
+}
+
+// There is one engine, and its slots will be busy for a while.
+bool EngineSupervisor::has_enough() const {
+  return engines_.size() == 1 &&
+         static_cast<double>(jobs_.prefetched()) * seconds_ >= kEnoughSeconds * spec_.setup.slots;
 }
 
 void EngineSupervisor::carry_out(const StartEngine& action) {
@@ -186,7 +208,9 @@ void EngineSupervisor::carry_out(const StartEngine& action) {
 }
 
 void EngineSupervisor::carry_out(const SendJob& action) {
-  Running& running = engines_.at(action.engine);
+  const auto found = engines_.find(action.engine);
+  if (found == engines_.end()) return;  // it died after that was decided, and the job is sent again
+  Running& running = found->second;
   Sent& sent = sent_.at(action.job);
   if (running.sources.use(sent.set)) {
     running.process->send(encode(Sources{sent.set, *sets_.files(sent.set)}));
@@ -205,10 +229,10 @@ bool EngineSupervisor::has_news(Clock::time_point now) const {
          (!heard_.started.empty() && now >= started_since_ + kStartedWaits);
 }
 
-// Its engine has it no more: it has ended there.
-void EngineSupervisor::leave(uint32_t id) {
+// The engine has it no more: it has ended there.
+void EngineSupervisor::leave(EngineNumber number, uint32_t id) {
   const auto sent = sent_.find(id);
-  if (sent == sent_.end()) return;
+  if (sent == sent_.end() || sent->second.engine != number) return;
   const auto running = engines_.find(std::exchange(sent->second.engine, 0));
   if (running == engines_.end()) return;
   if (const std::optional<uint32_t> forgotten = running->second.sources.leave(sent->second.set)) {
@@ -231,6 +255,7 @@ void EngineSupervisor::end(EngineNumber number) {
 }
 
 void EngineSupervisor::learn(double seconds) {
+  if (!spec_.prefetch) return;
   seconds_ += (std::max(seconds, 1e-6) - seconds_) / 8;
   jobs_.set_prefetch(prefetch_of(spec_.setup.slots, seconds_));
 }
@@ -246,9 +271,14 @@ void EngineSupervisor::hear(EngineNumber number) {
       is_possible = jobs_.started(number, started->id, now);
     } else if (auto* done = std::get_if<Done>(&message)) {
       const uint32_t id = done->id;
-      if (done->state == JobState::kCompiled) learn(done->seconds);
+      if (done->state == JobState::kCompiled) {
+        learn(done->seconds);
+        const bool is_small = done->artifact.code.size() + done->artifact.report.size() <= kSmallAnswer &&
+                              kQuietSeconds * spec_.setup.slots <= kMostAnswers * seconds_;
+        if (is_small) quiet_until_ = now + kQuiet;
+      }
       is_possible = jobs_.done(number, std::move(*done));
-      if (is_possible) leave(id);
+      if (is_possible) leave(number, id);
     }
     if (!is_possible) {
       heard.death = Death{Death::Cause::kDamage, 0, {}, {}};
@@ -287,19 +317,35 @@ void EngineSupervisor::look_at_clock() {
   for (const auto& [number, running] : engines_) running.process->trim_log();
 }
 
+// Was waiting for engines from `from` on, until `until` at the latest. All other time kc was busy or stopped:
+// what they said meanwhile lies in their connections, in part, and jobs that wait to say that they have ended
+// are not late.
+void EngineSupervisor::listened(Clock::time_point from, Clock::time_point until) {
+  const auto now = Clock::now();
+  const auto away = from - last_listened_ + (now - std::clamp(until, from, std::max(from, now)));
+  last_listened_ = now;
+  if (away >= kAway) jobs_.postpone(away);
+}
+
 void EngineSupervisor::poll_engines(Clock::time_point until, int wake) {
   std::vector<pollfd> waiting;
   std::vector<EngineNumber> numbers;
+  const auto from = Clock::now();
+  const bool is_quiet = from < quiet_until_ && has_enough();
+  if (is_quiet) until = std::min(until, quiet_until_);
   for (const auto& [number, running] : engines_) {
-    const short events = running.process->wants_to_write() ? POLLIN | POLLOUT : POLLIN;
+    running.process->flush();
+    short events = running.process->wants_to_write() ? POLLIN | POLLOUT : POLLIN;
+    if (is_quiet) events &= static_cast<short>(~POLLIN);
     waiting.push_back({running.process->socket(), events, 0});
     waiting.push_back({running.process->pidfd(), POLLIN, 0});
     numbers.push_back(number);
   }
   if (wake >= 0) waiting.push_back({wake, POLLIN, 0});
   const util::Nanoseconds left =
-      until == Clock::time_point::max() ? std::chrono::hours(1) : util::Nanoseconds(until - Clock::now());
+      until == Clock::time_point::max() ? std::chrono::hours(1) : util::Nanoseconds(until - from);
   const int ready = ::poll(waiting.data(), waiting.size(), poll_milliseconds(left));
+  listened(from, until);
   if (ready <= 0) return;  // time is over, or a signal
   if (wake >= 0 && waiting.back().revents != 0) heard_.woken = true;
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -314,20 +360,21 @@ Result<Supervisor::Heard> EngineSupervisor::wait(util::Nanoseconds timeout, int 
   const auto latest = timeout > std::chrono::hours(24) ? start + std::chrono::hours(24) : start + timeout;
   do {
     act();
-    if (failure_) return std::unexpected(*failure_);
-    poll_engines(has_news(Clock::now()) ? start : wake_up_time(latest), wake);
+    if (failure_) break;
+    const bool is_known = has_news(Clock::now()) || heard_.woken;
+    poll_engines(is_known ? start : wake_up_time(latest), wake);
     look_at_clock();
     act();
   } while (!failure_ && !has_news(Clock::now()) && !heard_.woken && Clock::now() < latest);
-  if (failure_) return std::unexpected(*failure_);
+  if (failure_ && heard_.done.empty()) return std::unexpected(*failure_);
   return std::exchange(heard_, {});
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Supervisor>> Supervisor::start(const EngineSpec& spec) {
+Result<std::unique_ptr<Supervisor>> Supervisor::start(const EngineSpec& spec, int wake) {
   auto supervisor = std::make_unique<EngineSupervisor>(spec);
-  KC_TRY(supervisor->start());
+  KC_TRY(supervisor->start(wake));
   return supervisor;
 }
 

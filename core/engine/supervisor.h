@@ -42,13 +42,15 @@ namespace kc::engine {
 struct EngineSpec {
   std::string program;  // path of kc-engine
   Setup setup;
+  bool prefetch = true;  // jobs may wait in an engine; false where each must be kept back as long as possible
 };
 
 class Supervisor {
  public:
   /// Starts the first engine and exchanges greetings. ErrorKind::kEnvironment, with what the engine said on
-  /// stderr, when it does not come up or is from another build.
-  static base::Result<std::unique_ptr<Supervisor>> start(const EngineSpec& spec);
+  /// stderr, when it does not come up or is from another build. When `wake` (-1 = none) becomes readable it
+  /// does not wait for the greeting any more; the first wait() says so then.
+  static base::Result<std::unique_ptr<Supervisor>> start(const EngineSpec& spec, int wake = -1);
   virtual ~Supervisor() = default;
 
   /// How many jobs more may be submitted before one must be waited for: enough that no slot waits for kc.
@@ -66,7 +68,7 @@ class Supervisor {
     bool woken = false;              // `wake` became readable
   };
   /// Waits until there is something to say, `wake` (-1 = none) is readable or `timeout` is over. An error
-  /// means that compiling cannot go on.
+  /// means that compiling cannot go on; answers that were there before it are told first.
   virtual base::Result<Heard> wait(util::Nanoseconds timeout, int wake) = 0;
 };
 

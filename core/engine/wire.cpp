@@ -252,9 +252,27 @@ base::Result<base::Bytes> encode_bounded(const Message& message) {
   return frame;
 }
 
+base::Bytes encode_answer(const Message& message, size_t most) {
+  base::Bytes frame = encode(message);
+  const Done* whole = std::get_if<Done>(&message);
+  if (whole == nullptr || frame.size() - kHeadSize <= most) return frame;
+  Done said;
+  said.id = whole->id;
+  said.state = JobState::kFailed;
+  said.message = "its code object or report is too large to hand back from the engine";
+  said.seconds = whole->seconds;
+  said.peak_bytes = whole->peak_bytes;
+  said.holds_key = whole->holds_key;
+  return encode(said);
+}
+
 base::Result<void> send(int socket, const Message& message) {
   KC_ASSIGN(const base::Bytes frame, encode_bounded(message));
-  base::ByteView rest = frame;
+  return send_frames(socket, frame);
+}
+
+base::Result<void> send_frames(int socket, base::ByteView frames) {
+  base::ByteView rest = frames;
   while (!rest.empty()) {
     const ssize_t put = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;

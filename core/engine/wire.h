@@ -131,6 +131,9 @@ using Message = std::variant<Greeting, Setup, Sources, Forget, Job, Started, Gro
 base::Bytes encode(const Message& message);
 /// The same; ErrorKind::kFailed when the frame is larger than kMaxFrame.
 base::Result<base::Bytes> encode_bounded(const Message& message);
+/// The whole frame of what an engine says. A Done larger than `most` becomes a kFailed without artifact that
+/// says so, since each job must be answered.
+base::Bytes encode_answer(const Message& message, size_t most = kMaxFrame);
 /// Reads the payload of a frame (type and what follows it). Nothing on any damage.
 std::optional<Message> decode(base::ByteView frame);
 
@@ -148,6 +151,8 @@ class FrameReader {
 
 /// Writes one frame, blocking until it is taken. ErrorKind::kInternal when the other side is gone.
 base::Result<void> send(int socket, const Message& message);
+/// The same for frames that are encoded already, one behind the other.
+base::Result<void> send_frames(int socket, base::ByteView frames);
 
 /// Identifies the sources that a program was built from (generated at build time).
 const char* build_id();

@@ -39,6 +39,8 @@ JobState state_of(backend::Status status) {
   return JobState::kFailed;
 }
 
+// A few small code objects. A larger one took long to make, so that a write of its own costs nothing.
+constexpr size_t kMostUnsent = 64 << 10;
 // Removing the work folder while its last files are being made.
 constexpr int kRemoveTries = 3;
 
@@ -88,10 +90,24 @@ Worker::Worker(int socket, Setup setup)
   }
 }
 
-void Worker::answer(const Message& message) {
+// A message that may wait does so only while a job waits for a thread. run() takes that job from the count
+// before it says anything of it, so what it says comes after this and takes what waits along.
+void Worker::answer(const Message& message, Haste haste) {
+  const base::Bytes frame = encode_answer(message);
   const std::lock_guard lock(send_mutex_);
+  unsent_.insert(unsent_.end(), frame.begin(), frame.end());
+  if (haste == Haste::kWithNext && expected_ > 0 && unsent_.size() <= kMostUnsent) return;
   // A failure means that kc is gone; the reading thread sees the same and ends the engine.
-  static_cast<void>(send(socket_, message));
+  static_cast<void>(send_frames(socket_, unsent_));
+  unsent_.clear();
+}
+
+// Before what takes long, or may end the engine.
+void Worker::send_held() {
+  const std::lock_guard lock(send_mutex_);
+  if (unsent_.empty()) return;
+  static_cast<void>(send_frames(socket_, unsent_));
+  unsent_.clear();
 }
 
 void Worker::group_started(uint32_t job, pid_t group) {
@@ -156,6 +172,7 @@ Worker::BackendState* Worker::backend_of(const Job& job, Done& done) {
   }
   BackendState& state = found->second;
   std::call_once(state.once, [&] {
+    send_held();
     state.runner = backend::open_runner(*state.compiler);
     end_at_once_on_exit();  // before what the compiler's library has registered
   });
@@ -185,7 +202,7 @@ bool Worker::find_stored(Attempt& attempt, Done& done) {
     attempt.content_key = content;
   }
   if (std::optional<store::Entry> entry = content ? store_->get(*content) : std::nullopt;
-      entry && !entry->unsupported) {
+      entry && !entry->unsupported && store::is_of(*entry, job.backend, job.target, job.entry)) {
     // "Not for this target" is for kc to use where the manifest allows it; who asks here wants to hear why.
     done = hit(job, std::move(*entry));
     return true;
@@ -230,7 +247,13 @@ Done Worker::compile(Attempt& attempt, BackendState& state) {
   if (!target) return ended(job, JobState::kFailed, target.error().message, target.error().hint);
   const bool is_child = state.description->run == backend::RunKind::kChild;
   std::unique_lock<std::mutex> turn;
-  if (state.description->run == backend::RunKind::kProcess) turn = std::unique_lock(state.one_at_a_time);
+  if (state.description->run == backend::RunKind::kProcess) {
+    turn = std::unique_lock(state.one_at_a_time, std::try_to_lock);
+    if (!turn) {
+      send_held();
+      turn.lock();
+    }
+  }
   answer(Started{job.id});
 
   backend::CompileRequest request;
@@ -295,6 +318,7 @@ Done Worker::look_up_and_compile(Attempt& attempt) {
 }
 
 void Worker::run(const Job& job, const Sources& sources) {
+  --expected_;
   if (abandoned_) return;
   Attempt attempt{job, sources, {}, {}, {}, {}};
   Done done;
@@ -324,7 +348,9 @@ void Worker::run(const Job& job, const Sources& sources) {
     const std::lock_guard lock(held_mutex_);
     held_[job.id] = std::move(kept);
   }
-  answer(std::move(done));
+  // With the next Started, so that a small compile wakes kc once, not twice. What is not as usual is told at
+  // once.
+  answer(std::move(done), is_new ? Haste::kWithNext : Haste::kNow);
 }
 
 }  // namespace kc::engine

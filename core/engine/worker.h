@@ -35,6 +35,8 @@ class Worker {
   /// The files of a set; null when they have not come.
   Sources sources(uint32_t set) const;
 
+  /// To be called before the executor is given a job that it will run().
+  void expect() { ++expected_; }
   /// Runs one job to its end and sends Started, Group and Done. Never throws; what goes wrong is in Done.
   void run(const Job& job, const Sources& sources);
   /// Lets the keys of a job go that holds them.
@@ -60,7 +62,10 @@ class Worker {
   bool has_module(Attempt& attempt, const BackendState& state, const base::Digest& module);
   BackendState* backend_of(const Job& job, Done& done);
   store::KeyLocks::Answer lock(Attempt& attempt, const base::Digest& key);
-  void answer(const Message& message);
+  // Not whether a message is sent with the next one: the order of messages stays.
+  enum class Haste { kNow, kWithNext };
+  void answer(const Message& message, Haste haste = Haste::kNow);
+  void send_held();
   void group_started(uint32_t job, pid_t group);
   void group_ended(uint32_t job, pid_t group);
 
@@ -71,7 +76,9 @@ class Worker {
   store::KeyLocks* locks_ = nullptr;              // null: no single flight here
   std::map<std::string, BackendState> backends_;  // filled in the constructor, its keys never change after
   std::unordered_map<uint32_t, Sources> sources_;
+  std::atomic<uint32_t> expected_{0};  // jobs that wait for a thread
   std::mutex send_mutex_;
+  base::Bytes unsent_;  // frames of finished jobs that go with the next one's Started
   std::mutex held_mutex_;
   std::unordered_map<uint32_t, std::vector<base::Digest>> held_;  // keys of answered jobs, until release()
   std::mutex groups_mutex_;

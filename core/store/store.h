@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,13 @@ struct Entry {
   // What the content key was made of, name and value, for listings and `explain`; no paths of this machine.
   std::vector<std::pair<std::string, std::string>> key_fields;
 };
+
+/// Whether an entry that a record led to is of what was asked. A record names no more than a content key,
+/// and nobody can tell whether that is of this request; with another backend, target or symbol it is not.
+inline bool is_of(const Entry& entry, std::string_view backend, std::string_view target,
+                  std::string_view symbol) {
+  return entry.backend == backend && entry.target == target && entry.entry == symbol;
+}
 
 /// The small file that leads from a request key to a content key, for backends with a front half.
 struct Record {

@@ -32,16 +32,16 @@ class Reader {
 
   std::unexpected<base::Error> damaged(std::string_view why) const {
     return base::fail(base::ErrorKind::kEnvironment,
-                      format("{} is a damaged ELF file: {}", escape(name_), why));
+                      util::format("{} is a damaged ELF file: {}", escape(name_), why));
   }
 
   bool has(uint64_t offset, uint64_t count) const { return offset <= size_ && count <= size_ - offset; }
 
   base::Result<base::Bytes> bytes(uint64_t offset, uint64_t count, std::string_view what) const {
-    if (!has(offset, count)) return damaged(format("{} lies beyond its end", what));
+    if (!has(offset, count)) return damaged(util::format("{} lies beyond its end", what));
     base::Bytes out(static_cast<size_t>(count));
     KC_ASSIGN(const size_t got, read_at(offset, out));
-    if (got != out.size()) return damaged(format("{} ends early", what));
+    if (got != out.size()) return damaged(util::format("{} ends early", what));
     return out;
   }
 
@@ -182,7 +182,7 @@ base::Result<ElfObject> read_elf_object(int fd, std::string_view name) {
   KC_ASSIGN(const base::Bytes head, reader.bytes(0, head_size, "its header"));
   if (!is_elf(head)) {
     return base::fail(base::ErrorKind::kEnvironment,
-                      format("{} is {}", escape(name), head.empty() ? "empty" : "no ELF file"));
+                      util::format("{} is {}", escape(name), head.empty() ? "empty" : "no ELF file"));
   }
   ElfObject out;
   if (head.size() < 20) return reader.damaged("its header ends early");
@@ -222,7 +222,7 @@ base::Result<ElfObject> read_elf_object(int fd, std::string_view name) {
 
 std::string elf_machine_name(uint16_t machine) {
   const auto found = std::ranges::find(kMachines, machine, &Machine::number);
-  return found == kMachines.end() ? format("machine {}", machine) : std::string(found->name);
+  return found == kMachines.end() ? util::format("machine {}", machine) : std::string(found->name);
 }
 
 uint16_t host_elf_machine() {

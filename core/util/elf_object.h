@@ -2,7 +2,7 @@
 // id. A small reader of its own, since kc links no libelf; the engine reads code objects with that.
 //
 // Takes hostile files: every size is checked against the file and a bound before memory is taken, at most
-// some hundred KiB are read, and what does not fit is an error. Source: System V ABI, "Object Files" and
+// a MiB or so is read, and what does not fit is an error. Source: System V ABI, "Object Files" and
 // "Dynamic Linking"; ld.so(8) for the search path.
 #pragma once
 

@@ -41,7 +41,7 @@ class MessagePackReader {
 
   Result<MessagePack> read() {
     if (bytes_.size() > limits_.bytes) {
-      refuse(format("it is larger than {}", size_text(limits_.bytes)));
+      refuse(util::format("it is larger than {}", size_text(limits_.bytes)));
     } else if (read_all() && at_ != bytes_.size()) {
       damaged(at_);
     }
@@ -61,8 +61,8 @@ class MessagePackReader {
     return false;
   }
   // People count from 1.
-  bool damaged(size_t place) { return refuse(format("it is damaged at byte {}", place + 1)); }
-  bool too_many_values() { return refuse(format("it has more than {} values", limits_.values)); }
+  bool damaged(size_t place) { return refuse(util::format("it is damaged at byte {}", place + 1)); }
+  bool too_many_values() { return refuse(util::format("it has more than {} values", limits_.values)); }
 
   bool read_all() {
     pack_.nodes_.reserve(std::min(bytes_.size() / kBytesOfNode, limits_.values));
@@ -113,9 +113,10 @@ class MessagePackReader {
 
   bool open(Kind kind, uint64_t count) {
     if (kind == Kind::kMap && count > limits_.keys) {
-      return refuse(format("a map of it has more than {} keys", limits_.keys));
+      return refuse(util::format("a map of it has more than {} keys", limits_.keys));
     }
-    if (open_.size() == limits_.depth) return refuse(format("it is nested deeper than {}", limits_.depth));
+    if (open_.size() == limits_.depth)
+      return refuse(util::format("it is nested deeper than {}", limits_.depth));
     if (count > limits_.values - values_) return too_many_values();
     add(kind, count);
     open_.push_back({pack_.nodes_.size() - 1, count, kind == Kind::kMap});
@@ -129,45 +130,45 @@ class MessagePackReader {
   }
 
   bool read_key() {
-    uint64_t format = 0;
-    if (!take(1, format)) return false;
+    uint64_t code = 0;
+    if (!take(1, code)) return false;
     const auto is_text = [](uint64_t f) { return (f >= 0xa0 && f <= 0xbf) || (f >= 0xd9 && f <= 0xdb); };
-    if (!is_text(format)) return damaged(at_ - 1);
+    if (!is_text(code)) return damaged(at_ - 1);
     const size_t added = pack_.nodes_.size();
-    if (!read_format(static_cast<uint8_t>(format))) return false;
-    const std::string_view name = MessagePack::Value(pack_, added).text();
+    if (!read_format(static_cast<uint8_t>(code))) return false;
+    const std::vector<MessagePack::Node>& nodes = pack_.nodes_;
+    const auto text_of = [&](size_t at) { return std::string_view(nodes[at].text, nodes[at].count); };
     // A map has few keys: looking through them costs less than an index of them.
-    for (size_t at = open_.back().node + 1; at != added;) {
-      const MessagePack::Value key(pack_, at);
-      if (key.text() == name) return refuse(util::format("a map of it has the key {} twice", escape(name)));
-      at = key.after().after().at_;
+    for (size_t at = open_.back().node + 1; at != added; at = nodes[at + 1].after) {
+      if (text_of(at) != text_of(added)) continue;
+      return refuse(util::format("a map of it has the key {} twice", escape(text_of(added))));
     }
     return true;
   }
 
   bool read_value() {
     if (!open_.empty()) --open_.back().left;
-    uint64_t format = 0;
-    if (!take(1, format)) return false;
-    if (!read_format(static_cast<uint8_t>(format))) return false;
+    uint64_t code = 0;
+    if (!take(1, code)) return false;
+    if (!read_format(static_cast<uint8_t>(code))) return false;
     return ++values_ <= limits_.values || too_many_values();
   }
 
-  bool read_format(uint8_t format) {
-    if (format <= 0x7f) {
-      add(Kind::kNumber).number = format;
+  bool read_format(uint8_t code) {
+    if (code <= 0x7f) {
+      add(Kind::kNumber).number = code;
       return true;
     }
-    if (format <= 0x8f) return open(Kind::kMap, format & 0x0f);
-    if (format <= 0x9f) return open(Kind::kList, format & 0x0f);
-    if (format <= 0xbf) return add_text(format & 0x1f);
-    if (format >= 0xe0) return add_other(0);  // -32 to -1
-    const auto size_from = [format](uint8_t first) { return size_t{1} << (format - first); };
+    if (code <= 0x8f) return open(Kind::kMap, code & 0x0f);
+    if (code <= 0x9f) return open(Kind::kList, code & 0x0f);
+    if (code <= 0xbf) return add_text(code & 0x1f);
+    if (code >= 0xe0) return add_other(0);  // -32 to -1
+    const auto size_from = [code](uint8_t first) { return size_t{1} << (code - first); };
     const auto counted = [&](size_t size, auto&& then) {
       uint64_t count = 0;
       return take(size, count) && then(count);
     };
-    switch (format) {
+    switch (code) {
       case 0xc0:  // nothing
       case 0xc2:  // false
       case 0xc3:  // true

@@ -17,7 +17,7 @@ namespace kc::util {
 /// What a reader accepts at most. Each is checked before memory is taken for what is counted; the defaults
 /// are far above the metadata of any code object and keep the memory taken below a hundred times the input.
 struct MessagePackLimits {
-  size_t bytes = 16U << 20;
+  size_t bytes = 16U << 20;  // below 4 GiB
   size_t depth = 16;         // of maps and lists within each other; metadata of kernels have 5
   size_t values = 1U << 20;  // all together, keys not counted; a kernel of ten arguments has 80
   size_t keys = 128;         // of one map; the metadata of a kernel know about 40

@@ -18,9 +18,9 @@ TARGETS = ["gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201"]
 # kernel: its source, libraries, and the values of each configuration key
 MATRICES = {
     "vadd_f32": ("vector_add.loom", [], {"tuner.workgroup_size": range(32, 1025, 32)}),
-    "scale_i32": ("scale.loom", [], {"scale.factor": range(1, 101)}),
-    "saxpy_f32": ("saxpy.loom", [], {"saxpy.negate": ["false", "true"], "tuner.workgroup_size": range(32, 513, 32)}),
-    "rowsum_f32": ("row_sum.loom", [], {"rowsum.columns": range(1, 41), "tuner.workgroup_size": [64]}),
+    "scale_i32": ("scale.loom", [], {"scale.factor": range(1, 401)}),
+    "saxpy_f32": ("saxpy.loom", [], {"saxpy.negate": ["false", "true"], "tuner.workgroup_size": range(16, 1025, 16)}),
+    "rowsum_f32": ("row_sum.loom", [], {"rowsum.columns": range(1, 161), "tuner.workgroup_size": [64]}),
     "pair_i32": ("pair.loom", ["arithmetic.loom"], {"tuner.workgroup_size": [32, 64, 128, 256]}),
 }
 

@@ -190,8 +190,8 @@ class KcTest(unittest.TestCase):
             text=True,
         )
 
-    def kc_on_terminal(self, *arguments, width=100, env=None):
-        """What kc, which must succeed, writes to a terminal of `width` columns; stderr is not read."""
+    def kc_on_terminal(self, *arguments, width=100, env=None, with_stderr=False):
+        """What kc, which must succeed, writes to a terminal of `width` columns."""
         # A terminal whose last writer is gone may drop what nobody has read yet, so this process stays a writer and
         # ends the output itself, behind everything that kc wrote.
         end = b"-- the end of the output --"
@@ -200,7 +200,8 @@ class KcTest(unittest.TestCase):
         try:
             fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
             process = subprocess.Popen([KC, *map(str, arguments)], cwd=self.work, env=env or self.environment(TERM="xterm"),
-                                       stdout=slave, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                       stdout=slave, stdin=subprocess.DEVNULL,
+                                       stderr=slave if with_stderr else subprocess.DEVNULL)
             deadline = time.monotonic() + 60
             out, ended = b"", False
             while not out.endswith(end):

@@ -152,6 +152,18 @@ class Hostile(KcTest):
         self.assertEqual(len(done.out.splitlines()), 1)
         self.kc("verify", "kernels.kcb")
 
+    def test_a_warning_is_told_with_its_code_and_place(self):
+        self.make_loom_units(1, {0: "@warn=MY/007:careful"})
+        done = self.kc("build", env=self.with_hostile())
+        self.assertIn("kc: warning: k000.loom:1:1: k000@gfx1100: MY/007: careful\n", done.err)
+
+    def test_no_more_units_are_said_to_run_than_there_are_slots(self):
+        # What ends beside the slow one is held back until that one has ended, too.
+        self.make_loom_units(8, {0: "@sleep=1500"})
+        told = self.kc_on_terminal("build", "-j2", env=self.with_hostile(TERM="xterm"), with_stderr=True)
+        running = {int(count) for count in re.findall(r"(\d+) running", told)}
+        self.assertEqual(max(running), 2, told)
+
     def test_a_fault_that_does_not_come_back_costs_nothing_but_time(self):
         mark = self.root / "mark"
         env = self.with_hostile()

@@ -4,6 +4,7 @@ KC_LOOM_LIBRARY names when the tests are started; what is wrong with a library i
 
 import os
 import re
+import shutil
 import struct
 import subprocess
 
@@ -147,6 +148,9 @@ class Loom(KcTest):
         self.one(loom("k"), ", entry: kk", name="k")
         error = self.failure()
         self.assertRegex(error, r"kernels\.yaml:4:\d+: k@gfx1100: k\.loom has no entry \"kk\"; it has k")
+        # The beginning of a name that is there is not that name.
+        self.one(loom("k_wide"), ", entry: k", name="k")
+        self.assertRegex(self.failure(), r"kernels\.yaml:4:\d+: k@gfx1100: k\.loom has no entry \"k\"; it has k_wide")
         self.one(loom("k").replace(' export("k")', ""), name="k")
         error = self.failure()
         self.assertRegex(error, r"kernels\.yaml:4:\d+: k@gfx1100: k\.loom does not export")
@@ -183,6 +187,14 @@ class Loom(KcTest):
         self.assertRegex(error, r"k\.loom:\d+:5: error LOWERING/044: ")
         self.assertIn("triple", error)
 
+    def test_a_unit_whose_code_object_lacks_its_kernel_is_not_what_the_next_build_compares_with(self):
+        self.one(loom("k"), ", symbol: other", name="k")
+        self.assertIn('no kernel "other"; it has k', self.failure())
+        self.one(loom("k", factor=5), name="k")
+        done = self.kc("build", env=self.env)
+        self.assertIn("1 compiled", done.out)
+        self.assertNotIn("->", done.err)
+
     def test_targets_that_do_not_exist_or_that_the_library_lacks(self):
         self.one(loom("k"), name="k", targets="[GFX942]")
         error = self.failure(expect=2)
@@ -192,7 +204,7 @@ class Loom(KcTest):
         self.assertRegex(self.failure(expect=2), r"kernels\.yaml:2:\d+: [^\n]*gfx9999")
         self.one(loom("k"), name="k", targets="[gfx90a, gfx1100]")
         done = self.kc("build", env=self.env, expect=1)
-        self.assertRegex(done.err, r"k@gfx90a: [^\n]*no gfx90a; it has [^\n]*gfx942[^\n]*gfx1201")
+        self.assertRegex(done.err, r"kernels\.yaml:4:\d+: k@gfx90a: [^\n]*no gfx90a; it has [^\n]*gfx942[^\n]*gfx1201")
         self.assertIn("1 compiled", done.out)
         # And with `unsupported: skip` the answer is kept: the next build asks nobody.
         self.one(loom("k"), ", unsupported: skip", name="k", targets="[gfx90a, gfx1100]")
@@ -283,6 +295,24 @@ __attribute__((constructor)) static void load() {{ dlopen("{part}", RTLD_NOW); }
 __attribute__((constructor)) static void load() {{ dlopen("{beside}", RTLD_NOW); }}
 """)
         self.refused(library, "no generation of Loom's ABI")
+
+    def test_one_that_maps_another_object_late_ends_the_build_and_leaves_no_result(self):
+        part = self.make_library(self.root / "parts" / "libpart.so", "extern const int part = 1;\n")
+        for stage in ("index", "link", "compile"):
+            with self.subTest(stage):
+                self.make_loom_units(3, {0: f"@dlopen:{stage}={part}"})
+                done = self.kc("build", "-j1", env=self.with_hostile(), expect=3)
+                self.assertIn(f"has loaded {part}, which does not belong to the compiler", done.err)
+                self.assertFalse((self.work / "kernels.kcb").exists())
+                self.assertEqual(done.err.count("error:"), 1, done.err)
+                # Nothing that came after it is kept, nor the unit's own; the mended sources build.
+                self.make_loom_units(3)
+                summary = self.summary("build", env=self.with_hostile())
+                self.assertEqual((summary["hits"] + summary["compiled"], summary["failed"]), (3, 0))
+                self.assertGreater(summary["compiled"], 0)
+                self.kc("store", "verify")
+                (self.work / "kernels.kcb").unlink()
+                shutil.rmtree(self.store)
 
     def test_one_that_dies_while_it_is_loaded_ends_the_build_with_its_last_words(self):
         library = self.make_library(self.root / "dies" / "libloomc.so", """\

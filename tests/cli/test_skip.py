@@ -74,7 +74,7 @@ class Skip(KcTest):
             self.states("plan", env=env), {"a@sm_75": "miss", "a@sm_90": "hit", "b@sm_75": "skipped", "b@sm_90": "hit"}
         )
         done = self.kc("build", env=env, expect=1)
-        self.assertRegex(done.err, r"error: a@sm_75: tileiras 13\.4\S* has no sm_75")
+        self.assertRegex(done.err, r"error: kernels\.yaml:4:13: a@sm_75: tileiras 13\.4\S* has no sm_75")
         self.assertIn("4 units: 0 compiled, 2 hits, 1 skipped, 1 failed in", done.out)
         done = self.kc("pack", env=env, expect=1)
         self.assertRegex(done.err, r"a@sm_75 has no code in the store: tileiras 13\.4\S* has no sm_75")

@@ -68,40 +68,52 @@ std::optional<std::string> resolve_needed(const std::string& name, const std::st
 class Collector {
  public:
   explicit Collector(const std::vector<Component>& known) : out_(known) {
-    for (const Component& component : known) {
-      if (component.role == kLibmRole) continue;
-      seen_.insert(component.path);
-      open_.push_back({component.path, component.role == kLibraryRole});
+    for (size_t i = 0; i < known.size(); ++i) {
+      if (known[i].role == kLibmRole) continue;
+      seen_.insert(known[i].path);
+      open_.push_back({i, known[i].role == kLibraryRole});
     }
   }
 
   // Breadth first: the order that the dynamic linker loads them in.
   base::Result<std::vector<Component>> run() {
     while (!open_.empty()) {
-      const auto [path, is_loaded] = std::move(open_.front());
+      const Open by = open_.front();
       open_.pop_front();
+      const std::string path = out_[by.at].path;
       const auto object = read_object(path);
       if (!object) {
-        if (is_loaded) return std::unexpected(object.error());
+        if (by.is_loaded) return std::unexpected(object.error());
         continue;  // a companion that is no library is only hashed
       }
-      for (const std::string& name : object->needed) KC_TRY(add(name, path, *object, is_loaded));
+      for (const std::string& name : object->needed) KC_TRY(add(name, path, *object, by));
     }
     return std::move(out_);
   }
 
  private:
-  base::Result<void> add(const std::string& name, const std::string& by, const util::ElfObject& object,
-                         bool is_loaded) {
+  struct Open {
+    size_t at;       // in out_
+    bool is_loaded;  // by the library itself: what it needs must be there
+  };
+
+  base::Result<void> add(const std::string& name, const std::string& user, const util::ElfObject& object,
+                         Open by) {
     if (is_system_library(base::file_name(name))) return {};
-    const auto path = name.find('/') == std::string::npos ? resolve_needed(name, by, object) : resolve(name);
+    const auto path =
+        name.find('/') == std::string::npos ? resolve_needed(name, user, object) : resolve(name);
     if (!path) {
-      // What is not there for a companion may never be asked for.
-      if (!is_loaded) return {};
-      return base::fail(
-          base::ErrorKind::kEnvironment,
-          util::format("{} needs {}, which is neither on its own search path nor in the system's",
-                       util::escape(by), util::escape(name)));
+      if (by.is_loaded) {
+        return base::fail(
+            base::ErrorKind::kEnvironment,
+            util::format("{} needs {}, which is neither on its own search path nor in the system's",
+                         util::escape(user), util::escape(name)),
+            "install that library where the dynamic linker finds it without LD_LIBRARY_PATH");
+      }
+      // What is not there for a companion may never be asked for. Its role tells of it: a list of files that
+      // was made without it is looked at again, and is another one once it is there.
+      if (!out_[by.at].role.starts_with(kNeededRole)) out_[by.at].role += util::format(" lacks {}", name);
+      return {};
     }
     if (!seen_.insert(*path).second) return {};
     if (out_.size() >= kMostFiles) {
@@ -109,14 +121,10 @@ class Collector {
                         util::format("more than {} files belong to the library", kMostFiles));
     }
     out_.push_back({util::format("{}{}", kNeededRole, name), *path});
-    open_.push_back({*path, is_loaded});
+    open_.push_back({out_.size() - 1, by.is_loaded});
     return {};
   }
 
-  struct Open {
-    std::string path;
-    bool is_loaded;  // by the library itself: what it needs must be there
-  };
   std::vector<Component> out_;
   std::set<std::string> seen_;
   std::deque<Open> open_;

@@ -15,8 +15,7 @@ namespace kc::backend::loom {
 inline constexpr std::string_view kName = "loom";
 inline constexpr std::string_view kInstallHint =
     "set KC_LOOM_LIBRARY to libloomc.so, install the Python package hrx_loom into the active environment, or "
-    "put "
-    "the library into the system's library path";
+    "put the library into the system's library path";
 
 Description description();
 

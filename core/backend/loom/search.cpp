@@ -81,7 +81,7 @@ std::optional<std::string> why_unusable(const std::string& path) {
   if (stat(path.c_str(), &status) != 0) {
     return errno == ENOENT || errno == ENOTDIR ? "no such file" : std::generic_category().message(errno);
   }
-  if (S_ISDIR(status.st_mode)) return "a directory, not the library";
+  if (S_ISDIR(status.st_mode)) return "a directory without libloomc.so";
   if (!S_ISREG(status.st_mode)) return "not a regular file";
   return std::nullopt;
 }
@@ -194,19 +194,22 @@ base::Result<Compiler> find(const SearchVariables& variables, const KnownDigest&
   for (const Place& place : places_of(variables)) {
     const std::string path = place.is_named && is_directory(place.path) ? file_in(place.path) : place.path;
     auto reason = why_unusable(path);
+    std::string hint;
     if (!reason) {
       auto compiler = identify_all(path, known, earlier);
       if (compiler) {
         log.push_back({place.where, "found"});
         return compiler;
       }
-      reason = compiler.error().text();
+      hint = compiler.error().hint;
+      reason = hint.empty() ? compiler.error().text() : compiler.error().message;
     }
     log.push_back({place.where, *reason});
     if (place.is_named) {
-      return base::fail(base::ErrorKind::kEnvironment,
-                        util::format("{}: {}", util::escape(place.where), util::escape(*reason)),
-                        "the variable must name libloomc.so, or the folder that holds it");
+      return base::fail(
+          base::ErrorKind::kEnvironment,
+          util::format("{}: {}", util::escape(place.where), util::escape(*reason)),
+          hint.empty() ? "the variable must name libloomc.so, or the folder that holds it" : hint);
     }
   }
   return base::fail(base::ErrorKind::kEnvironment,

@@ -36,18 +36,6 @@ std::vector<std::string> environment_for(const Compiler& compiler, const std::st
   return {"TMPDIR=" + folder, "HOME=" + folder, "PATH=" + base::parent_path(compiler.program), "LC_ALL=C"};
 }
 
-std::string changed_message(const Compiler& compiler) {
-  for (const IdentityFile& file : compiler.files) {
-    const auto tuple = base::stat_tuple(file.path);
-    if (!tuple || *tuple != file.tuple) {
-      return util::format("the compiler changed during the build: {} is not the file it was",
-                          util::escape(file.path));
-    }
-  }
-  return util::format("the compiler changed during the build: {} has other files beside it now",
-                      util::escape(compiler.program));
-}
-
 struct Answer {
   std::string text;
   std::string problem;  // not empty: it could not be asked, or did not say "0"
@@ -185,12 +173,12 @@ CompileOutcome TileirasRunner::compile(const CompileRequest& asked, const util::
     set(out, Status::kFailed,
         util::format("tileiras takes one source, not {}", request.sources->files.size()));
   } else if (!is_unchanged(compiler_)) {
-    set(out, Status::kChanged, changed_message(compiler_));
+    set(out, Status::kChanged, change_of(compiler_));
   } else {
     request.folder = std::move(*folder);
     run(request, hooks, *arguments, out);
     // Whatever came out may be another compiler's work: nothing of it may be kept.
-    if (!is_unchanged(compiler_)) set(out, Status::kChanged, changed_message(compiler_));
+    if (!is_unchanged(compiler_)) set(out, Status::kChanged, change_of(compiler_));
   }
   if (out.status != Status::kCompiled) {
     out.artifact.code.clear();
@@ -315,7 +303,7 @@ void TileirasRunner::take_output(const CompileRequest& request, const Arguments&
 }  // namespace
 
 base::Result<std::unique_ptr<Runner>> open(const Compiler& compiler) {
-  if (!is_unchanged(compiler)) return base::fail(base::ErrorKind::kEnvironment, changed_message(compiler));
+  if (!is_unchanged(compiler)) return base::fail(base::ErrorKind::kEnvironment, change_of(compiler));
   // Asking for the version writes nothing, so any folder will do.
   const Answer answer = ask(compiler, compiler.program, "--version", "/", {});
   const std::string shown = util::escape(compiler.program);

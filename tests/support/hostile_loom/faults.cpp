@@ -24,9 +24,10 @@ namespace kc::test::hostile {
 namespace {
 
 constexpr std::string_view kStages[] = {"index", "link", "compile", "emit"};
-constexpr std::string_view kFaults[] = {
-    "stdout", "stderr", "sleep", "allocate", "eat",      "chdir", "locale",   "sigmask", "rounding", "warn",
-    "fail",   "status", "throw", "corrupt",  "segfault", "abort", "overflow", "exit",    "kill",     "hang"};
+constexpr std::string_view kFaults[] = {"stdout", "stderr",  "sleep",    "allocate", "eat",    "chdir",
+                                        "locale", "sigmask", "rounding", "warn",     "dlopen", "fail",
+                                        "status", "throw",   "corrupt",  "segfault", "abort",  "overflow",
+                                        "exit",   "kill",    "hang"};
 
 std::atomic<uint64_t> g_poison{0};
 
@@ -189,6 +190,9 @@ Status act(const Occasion& occasion, Result& result) {
   }
   if (const auto size = orders.size("eat"); size && !eat(*size)) {
     return fail(kResourceExhausted, "out of memory");
+  }
+  if (const auto part = orders.find("dlopen"); part && dlopen(part->c_str(), RTLD_NOW) == nullptr) {
+    return fail(kNotFound, dlerror());
   }
   taint(orders);
   say(orders, occasion.file, "warn", kWarning, result);

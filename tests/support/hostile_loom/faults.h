@@ -15,6 +15,7 @@
 //   @eat=SIZE             take that much from the system, write to it and keep it; where there is no more the
 //   call
 //                         ends with RESOURCE_EXHAUSTED
+//   @dlopen=FILE          load it, as a compiler may load parts of its own late
 //   @chdir @locale @sigmask @rounding   change what belongs to the process or the thread, and go on
 //   @warn=CODE:TEXT       a warning at the directive's line
 //   @fail=CODE:TEXT       the result is a failure with that error, at the directive's line

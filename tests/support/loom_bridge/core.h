@@ -188,7 +188,8 @@ static_assert(sizeof(CoreLinkEnvironment) == 0x48 && sizeof(CoreLinked) == 0x98)
 
 // clang-format off
 #define KC_CORE_FUNCTIONS(F)                                                                                         \
-  F(Status, iree_status_allocate, int code, const char* file, uint32_t line, const char* text, size_t size)          \
+  F(Status, iree_status_allocate_copy, int code, const char* file, size_t file_size, uint32_t line,                  \
+    const char* text, size_t size)                                                                                   \
   F(bool, iree_status_to_string, Status, const Allocator*, char** text, size_t* size)                                \
   F(void, iree_arena_block_pool_trim, CoreBlockPool*)                                                                \
   F(void, loomc_status_free, Status)                                                                                 \

@@ -1,6 +1,7 @@
 #include "support/loom_bridge/glue.h"
 
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "support/loom_abi/variant.h"
@@ -64,7 +65,10 @@ void release_environment(Handle environment) {
 
 Status fail(Code code, const std::string& message) {
   if (!load_core()) return code;
-  return core().iree_status_allocate(code, "loom_bridge/glue.cpp", 1, message.data(), message.size());
+  // Not iree_status_allocate(), which keeps the pointer.
+  constexpr std::string_view kFile = "loom_bridge/glue.cpp";
+  return core().iree_status_allocate_copy(code, kFile.data(), kFile.size(), 1, message.data(),
+                                          message.size());
 }
 
 Status check_options(const Header& header, Type type, size_t size, const char* what) {

@@ -62,6 +62,30 @@ TEST_CASE("a private kernel that is asked for gets the hint that it needs an exp
             .empty());
 }
 
+TEST_CASE("a root that is missing gets the hint what the sources export even when that is nothing") {
+  const std::vector<Diagnostic> said = {error("LINK/PLAN", "root symbol '@other' was not found")};
+  auto asked = request("gfx1100", "other");
+  CHECK(explain(asked, said).hint == "the sources export subtract");
+  asked.sources = loom_sources({{"a.loom", "kernel.def @hidden() {\n} launch(%out: buffer) {\n}\n"}});
+  CHECK(explain(asked, said).hint ==
+        "the sources export no kernel: write `kernel.def export(\"name\") @name`");
+  asked.sources = loom_sources({{"a.loombc", "LOOM"}});  // nobody here knows what it exports
+  CHECK(explain(asked, said).hint.empty());
+}
+
+TEST_CASE("a key that two files declare differently gets the places of both") {
+  const Diagnostic said =
+      error("LINK/PLAN", "duplicate value definition '@k.one' has incompatible contract field 'value'");
+  auto asked = request();
+  asked.sources = loom_sources({{"a.loom", "\nconfig.decl @k.one : index\n"},
+                                {"b.loom", "config.def @k.one = 3 : index\n"},
+                                {"c.loom", "config.def @k.two = 3 : index\n"}});
+  CHECK(explain(asked, {said}).hint ==
+        "k.one is declared in a.loom:2 and b.loom:1: all files of a kernel must declare a key alike");
+  asked.sources = loom_sources({{"a.loom", "config.decl @k.one : index\n"}});
+  CHECK(explain(asked, {said}).hint.empty());
+}
+
 TEST_CASE("a generic target gets a hint when the error is about targets and not otherwise") {
   const auto about = explain(request("gfx11-generic"), {error("LOWERING/034", "no contract for this")});
   CHECK(about.hint.find("gfx11-generic stands for several processors") != std::string::npos);

@@ -42,7 +42,7 @@ TEST_CASE("an exception out of the library taints") {
 #endif
     const CompileOutcome out = outcome(std::string("//! @throw:") + stage + "\n");
     CHECK_MESSAGE(out.status == Status::kTainted, stage);
-    CHECK(contains(out.message, "an exception came out of the Loom library: the hostile library throws"));
+    CHECK(contains(out.message, "made the Loom library throw an exception: the hostile library throws"));
     CHECK_FALSE(out.is_own_answer);
   }
 }

@@ -132,7 +132,7 @@ TEST_CASE("a variable that names a Loom library is obeyed or an error") {
   };
   const std::vector<Bad> all = {
       {folder / "missing.so", "no such file"},
-      {folder / "good/..", "a directory, not the library"},
+      {folder / "good/..", "a directory without libloomc.so"},
       {"/dev/null", "not a regular file"},
       {folder.write("text.so", "hello"), "is no ELF file"},
       {folder.write("empty.so", ""), "is empty"},
@@ -235,6 +235,9 @@ TEST_CASE("what a Loom library needs and nobody has is named with who needs it")
   install(folder, "libloomc.so", library);
   const std::string message = why_not(named(folder / "libloomc.so"));
   CHECK(contains(message, "needs libkc-has-no-such.so.7"));
+  const auto failed = find_compiler("loom", named(folder / "libloomc.so"), {});
+  REQUIRE_FALSE(failed);
+  CHECK(contains(failed.error().hint, "install that library"));
   CHECK(contains(message, folder / "libloomc.so"));
 
   // A companion may never be loaded: what it lacks is no reason.
@@ -285,6 +288,28 @@ TEST_CASE("a Loom library that is known is not opened again") {
   const auto looked = find_compiler("loom", named(library), lying, nullptr, &settled);
   REQUIRE(looked);
   CHECK(looked->identity == settled.identity);
+}
+
+TEST_CASE("what a companion lacked is looked for again and is another compiler once it is there") {
+  const TempFolder folder;
+  const std::string library = install(folder, "lib/libloomc.so");
+  SharedObject companion;
+  companion.needed = {"libhelper.so"};
+  companion.run_path = "$ORIGIN/parts";
+  install(folder, "lib/libloomother.so", companion);
+  const Compiler before = found(named(library));
+  CHECK(is_unchanged(before));
+  const auto known = [&](const std::string& path, const kc::base::FileTuple&) {
+    const auto at = std::ranges::find(before.files, path, &IdentityFile::path);
+    return at == before.files.end() ? std::nullopt : std::optional(at->digest);
+  };
+  const std::string helper = install(folder, "lib/parts/libhelper.so");
+  CHECK_FALSE(is_unchanged(before));
+  const auto after = find_compiler("loom", named(library), known, nullptr, &before);
+  REQUIRE(after);
+  CHECK(after->files.back().path == helper);
+  CHECK(after->identity != before.identity);
+  CHECK(is_unchanged(*after));
 }
 
 TEST_CASE("a Loom compiler survives being written down") {

@@ -237,6 +237,36 @@ TEST_CASE("a unit with two keys is told by both as far as they are known") {
   }
 }
 
+TEST_CASE("a record that leads to the entry of another target is a miss") {
+  Bench bench({"a", "b"});
+  kc::store::Options options;
+  options.directory = bench.folder / "store";
+  const auto store = kc::store::Store::open(options);
+  REQUIRE(store);
+  bench.work.store = store->get();
+  bench.work.by_key.clear();
+  for (const std::string name : {"a", "b"}) {
+    kc::store::Entry entry;
+    entry.key = sha256("content of " + name);
+    entry.backend = "tileiras";
+    entry.target = name == "a" ? "sm_90" : "sm_80";
+    entry.entry = "entry";
+    entry.kernel = name;
+    entry.artifact = artifact_of("entry", {1});
+    REQUIRE((*store)->put(entry));
+    kc::store::Record record;
+    record.request = sha256(name);
+    record.content = entry.key;
+    record.unit = name;
+    REQUIRE((*store)->put_record(record));
+  }
+  for (build::ChosenUnit& chosen : bench.work.prepared.units) chosen.has_request = true;
+  REQUIRE(look_up(bench.work));
+  CHECK(bench.work.results[0].state == UnitState::kHit);
+  CHECK(bench.work.results[1].state == UnitState::kPending);
+  CHECK_FALSE(bench.work.results[1].key);
+}
+
 TEST_CASE("a rejected key fails every unit of it") {
   Bench bench({"a", "b"}, {"same", "same"});
   build::UnitResult details;

@@ -3,16 +3,19 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/digest.h"
 #include "engine/jobs.h"
 #include "support/temp_folder.h"
 
@@ -25,8 +28,9 @@ inline const engine::Death kExit{engine::Death::Cause::kExit, 0, {}, {}};
 // Carries out the actions as notes in a book, and lets a test speak for the engines.
 class Book {
  public:
-  explicit Book(uint32_t slots, uint32_t prefetch = 0)
-      : jobs(slots, prefetch, engine::HeldAnswers(folder_.path())) {
+  explicit Book(uint32_t slots, uint32_t prefetch = 0,
+                size_t most_in_memory = engine::HeldAnswers::kMostInMemory)
+      : jobs(slots, prefetch, engine::HeldAnswers(folder_.path(), most_in_memory)) {
     read();
   }
 
@@ -60,6 +64,23 @@ class Book {
     done.holds_key = holds_key;
     if (state == engine::JobState::kTainted) done.message = "changed the locale of the engine";
     tell(std::move(done));
+  }
+  // Somebody else has the content key.
+  void end_busy(uint32_t id) {
+    engine::Done done;
+    done.id = id;
+    done.state = engine::JobState::kBusy;
+    done.content_key = base::sha256(std::string_view("content"));
+    tell(std::move(done));
+  }
+  // Empties the file of held answers.
+  void lose_held() {
+    for (int fd = 0; fd < 1024; ++fd) {
+      std::string target(4096, '\0');
+      const ssize_t size =
+          readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target.data(), target.size());
+      if (size > 0 && target.starts_with(folder_ / "held-")) REQUIRE(ftruncate(fd, 0) == 0);
+    }
   }
   void tell(engine::Done done) {
     const engine::EngineNumber number = where.at(done.id);
@@ -104,6 +125,10 @@ class Book {
   }
   void write(const engine::EndEngine& action) { REQUIRE(engines.erase(action.engine) == 1); }
   void write(const engine::TellStarted& action) { told.push_back(action.job); }
+  void write(const engine::FreeKeys& action) {
+    CHECK(where.at(action.job) == action.engine);
+    freed.push_back(action.job);
+  }
   void write(engine::Answer& action) {
     order.push_back(action.done.id);
     REQUIRE(answers.emplace(action.done.id, std::move(action.done)).second);
@@ -119,6 +144,7 @@ class Book {
   std::map<uint32_t, engine::Done> answers;
   std::vector<uint32_t> order;
   std::vector<uint32_t> told;
+  std::vector<uint32_t> freed;
   std::vector<std::string> notes;
   int started_engines = 0;
 };

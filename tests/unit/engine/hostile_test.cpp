@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,8 @@ struct Told {
 // A supervisor over the hostile library, with a store.
 class Fixture {
  public:
-  explicit Fixture(uint32_t slots = 2, kc::store::Mode mode = kc::store::Mode::kReadWrite) {
+  explicit Fixture(uint32_t slots = 2, kc::store::Mode mode = kc::store::Mode::kReadWrite,
+                   bool own_program = false, bool prefetch = true) {
     kc::backend::SearchVariables variables;
     variables.kc_loom_library = KC_HOSTILE_LOOM "/g4/libloomc.so";
     auto compiler = kc::backend::find_compiler("loom", variables, {});
@@ -77,6 +79,11 @@ class Fixture {
     REQUIRE(store);
     store_ = std::move(*store);
     spec_.program = KC_ENGINE;
+    if (own_program) {
+      spec_.program = folder_ / "kc-engine";
+      std::filesystem::copy_file(KC_ENGINE, spec_.program);
+    }
+    spec_.prefetch = prefetch;
     spec_.setup.compilers = {*compiler};
     spec_.setup.store_directory = options.directory;
     spec_.setup.store_mode = mode;
@@ -146,6 +153,7 @@ class Fixture {
   void stop() { supervisor_.reset(); }
   kc::store::Store& store() { return *store_; }
   const kc::backend::Compiler& compiler() const { return spec_.setup.compilers.front(); }
+  const std::string& program() const { return spec_.program; }
   std::string work_folder() const { return spec_.setup.work_folder; }
   const TempFolder& folder() const { return folder_; }
 
@@ -257,6 +265,21 @@ TEST_CASE("a library that hangs costs the guilty unit alone and its timeout once
   }
 }
 
+TEST_CASE("a job is not late because kc did not listen") {
+  Fixture fixture(1);
+  Told told;
+  engine::Job job = Fixture::job(1, true);
+  job.timeout = seconds(2);
+  fixture.submit(job, files_of(source("@hang")));
+  while (told.started.empty()) fixture.hear_once(told);
+  std::this_thread::sleep_for(seconds(3));
+  auto heard = fixture.supervisor().wait(milliseconds(0), -1);
+  REQUIRE(heard);
+  CHECK(heard->done.empty());
+  fixture.hear(told, 1);
+  CHECK(told.done.at(1).state == JobState::kTimeout);
+}
+
 TEST_CASE("a unit that crashes once and not again is compiled") {
   Fixture fixture;
   const std::string text = source("@segfault @once=" + (fixture.folder() / "once"));
@@ -333,6 +356,92 @@ TEST_CASE("an engine killed from outside at any moment after its first job was s
     rounds_noted += static_cast<int>(told.notes.size());
   }
   CHECK(rounds_noted >= 4);
+}
+
+TEST_CASE("an engine that dies behind an answer while jobs wait for it costs nothing") {
+  Fixture fixture;
+  const engine::SharedFiles brief = files_of(source("@sleep=500"));
+  Told told;
+  fixture.submit(Fixture::job(1, true), files_of(source("@sleep=6000")));
+  fixture.submit(Fixture::job(2, true), brief);
+  while (told.started.size() < 2) fixture.hear_once(told);
+  REQUIRE(kill(kc::test::engines().at(0), SIGKILL) == 0);
+  // Both run alone now; when the second is done, one slot is left for all others.
+  fixture.hear(told, 1);
+  const std::vector<pid_t> before = kc::test::engines();
+  for (const uint32_t id : {3, 4, 5}) {
+    REQUIRE(fixture.supervisor().room() > 0);
+    fixture.submit(Fixture::job(id, true), brief);
+  }
+  while (told.started.size() < 3) fixture.hear_once(told);
+  std::this_thread::sleep_for(seconds(1));  // the answer of 3 lies in the connection
+  for (const pid_t pid : kc::test::engines()) {
+    if (std::ranges::find(before, pid) == before.end()) REQUIRE(kill(pid, SIGKILL) == 0);
+  }
+  fixture.hear(told, 5);
+  CHECK(told.notes.size() == 2);
+  for (const auto& [id, done] : told.done) CHECK_MESSAGE(done.state == JobState::kCompiled, done.message);
+}
+
+TEST_CASE("what an engine answered is told though no other engine can be started") {
+  Fixture fixture(1, kc::store::Mode::kReadWrite, true);
+  const engine::SharedFiles files = files_of(source());
+  Told told;
+  fixture.submit(Fixture::job(1), files);
+  fixture.submit(Fixture::job(2, true), files_of(source("@hang")));
+  std::this_thread::sleep_for(seconds(1));
+  const std::vector<pid_t> engines =
+      kc::test::processes([](pid_t pid, const std::string&) { return kc::test::parent_of(pid) == getpid(); });
+  REQUIRE(engines.size() == 1);
+  REQUIRE(kill(engines.front(), SIGKILL) == 0);
+  std::filesystem::remove(fixture.program());
+  fixture.hear(told, 1);
+  CHECK(told.done.at(1).state == JobState::kCompiled);
+  const auto heard = fixture.supervisor().wait(seconds(1), -1);
+  REQUIRE_FALSE(heard);
+  CHECK(heard.error().kind == kc::base::ErrorKind::kEnvironment);
+}
+
+TEST_CASE("a record that leads to the entry of another target or kernel is no hit") {
+  Fixture fixture(1);
+  const engine::SharedFiles files = files_of(source());
+  Told told;
+  fixture.submit(Fixture::job(1), files);
+  fixture.hear(told, 1);
+  kc::store::Entry entry;
+  entry.backend = "loom";
+  entry.target = "gfx1100";
+  entry.entry = "k";
+  entry.kernel = "k";
+  entry.artifact = told.done.at(1).artifact;
+  for (uint32_t id = 2; id <= 4; ++id) {
+    kc::store::Entry wrong = entry;
+    (id == 2 ? wrong.backend : id == 3 ? wrong.target : wrong.entry) = "other";
+    wrong.key = kc::test::digest_of("content" + std::to_string(id));
+    REQUIRE(fixture.store().put(wrong));
+    kc::store::Record record;
+    record.request = Fixture::job(id).key;
+    record.content = wrong.key;
+    record.unit = "unit";
+    REQUIRE(fixture.store().put_record(record));
+    fixture.submit(Fixture::job(id), files);
+    fixture.hear(told, id);
+    CHECK(told.done.at(id).state == JobState::kCompiled);
+    CHECK(told.done.at(id).content_key != wrong.key);
+  }
+}
+
+TEST_CASE("without jobs that wait in the engine there is room for no more than the slots") {
+  Fixture fixture(2, kc::store::Mode::kOff, false, false);
+  const engine::SharedFiles files = files_of(source());
+  Told told;
+  for (uint32_t id = 1; id <= 8; ++id) {
+    while (fixture.supervisor().room() == 0) fixture.hear_once(told);
+    CHECK(fixture.supervisor().room() <= 2);
+    fixture.submit(Fixture::job(id), files);
+  }
+  fixture.hear(told, 8);
+  CHECK(fixture.supervisor().room() == 2);
 }
 
 TEST_CASE("the content key is over the linked module and what somebody has put under it is a hit") {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "book.h"
@@ -131,6 +132,72 @@ TEST_CASE("that a key is busy is told at once") {
   CHECK_FALSE(book.state(1));
   book.end(1);
   CHECK(book.state(1) == JobState::kCompiled);
+}
+
+TEST_CASE("that a content key is busy waits for who runs beside it and is told before their answers") {
+  Book book(2);
+  book.submit_all(2);
+  book.start_all({1, 2});
+  book.end_busy(2);
+  CHECK_FALSE(book.state(2));
+  book.end(1);
+  CHECK(book.order == Ids{2, 1});
+  CHECK(book.state(2) == JobState::kBusy);
+  CHECK(book.answers.at(2).content_key);
+}
+
+TEST_CASE("a content key that was told busy beside a crash is not believed and compared with nothing") {
+  Book book(2);
+  book.submit_all(2);
+  book.start_all({1, 2});
+  book.end_busy(2);
+  book.die(1, kSegv);
+  CHECK_FALSE(book.state(2));
+  book.start(1);
+  book.end(1);
+  book.start(2);
+  book.end(2);
+  CHECK(book.state(2) == JobState::kCompiled);
+  CHECK(book.notes.size() == 1);  // the crash
+}
+
+TEST_CASE("the keys of an answer that was lost while it was held are let go before its job runs again") {
+  Book book(2, 0, 0);
+  book.submit_all(2);
+  book.start_all({1, 2});
+  book.end(1, JobState::kCompiled, 1, true);
+  book.lose_held();
+  book.end(2);
+  CHECK_FALSE(book.state(1));
+  CHECK(book.freed == Ids{1});
+  CHECK(book.sent.at(1) == 2);
+  book.start(1);
+  book.end(1, JobState::kCompiled, 1, true);
+  CHECK(book.state(1) == JobState::kCompiled);
+  CHECK(book.freed == Ids{1});
+}
+
+TEST_CASE("answers that were there before compiling cannot go on are told") {
+  Book book(2);
+  book.submit_all(2);
+  book.start(1);
+  book.die(1, kSegv);
+  book.start(1);
+  const EngineNumber lone = book.where.at(1);
+  const EngineNumber rest = book.where.at(2);
+  REQUIRE(lone != rest);
+  Done done;
+  done.id = 1;
+  done.state = JobState::kCompiled;
+  REQUIRE(book.jobs.done(lone, done));
+  book.jobs.died(rest, kExit);  // nothing was read between
+  REQUIRE(book.jobs.failure());
+  for (engine::Action& action : book.jobs.take_actions()) {
+    REQUIRE(std::holds_alternative<engine::Answer>(action));
+    CHECK(std::get<engine::Answer>(action).done.id == 1);
+    done.id = 0;
+  }
+  CHECK(done.id == 0);
 }
 
 TEST_CASE("after a crash what was running runs alone in engines of its own and the rest goes on") {
@@ -343,6 +410,17 @@ TEST_CASE("a job that takes too long is guilty at once and the others run again 
   book.now += minutes(10);
   book.expire();
   CHECK(book.answers.at(2).message == "took longer than 10m");
+}
+
+TEST_CASE("time in which nobody listened makes no job late") {
+  Book book(1, 1);
+  book.submit(1, RunKind::kThreads, seconds(1));
+  book.start(1);
+  book.now += minutes(5);
+  book.jobs.postpone(minutes(5));
+  book.expire();
+  CHECK_FALSE(book.state(1));
+  CHECK(book.jobs.next_deadline() == book.now + seconds(1));
 }
 
 TEST_CASE("what ended beside a job that took too long is compiled again") {

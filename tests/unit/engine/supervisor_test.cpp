@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "engine_support.h"
 #include "process_list.h"
 #include "store/key_locks.h"
@@ -186,22 +187,23 @@ engine::EngineSpec pretender(const TempFolder& folder, const std::string& script
   std::filesystem::create_directory(out.setup.work_folder);
   return out;
 }
-// Lets a script of `spec` wait until it was sent a job: takes the setup and the first byte of what follows.
-// dd takes a byte at a time, since the rest is not for it.
+// Lets a script of `spec` wait until it was sent a job, and sets n to which engine it is, from 0: takes the
+// setup, with the folder engine-1, engine-2, ..., and the first byte of what follows. dd takes a byte at a
+// time, since the rest is not for it.
 std::string wait_for_job(const engine::EngineSpec& spec) {
   engine::Setup setup = spec.setup;
   setup.work_folder += "/engine-1";  // as long as those of the next eight
-  return kc::util::format("dd bs=1 count={} <&3 >/dev/null 2>&1\n", engine::encode(setup).size() + 1);
+  return kc::util::format("setup=$(dd bs=1 count={} <&3 2>/dev/null | tr -dc a-z0-9-)\n",
+                          engine::encode(setup).size() + 1) +
+         "n=${setup##*engine-}\nn=$((${n%\"${n#?}\"} - 1))\n";
 }
 
 // Scripts that take each other's place, one an engine in the order of their start; the last one stays. Each
 // greets, and goes on when it was sent a job.
 engine::EngineSpec pretenders(const TempFolder& folder, const std::vector<std::string>& scripts) {
-  const std::string count = folder.write("count", "0\n");
   engine::EngineSpec out = pretender(folder, "");
-  std::string all = "read n < " + count + "\necho $((n + 1)) > " + count + "\n" +
-                    greeting_script({engine::kProtocolVersion, engine::build_id()}) + wait_for_job(out) +
-                    "case $n in\n";
+  std::string all =
+      greeting_script({engine::kProtocolVersion, engine::build_id()}) + wait_for_job(out) + "case $n in\n";
   for (size_t i = 0; i < scripts.size(); ++i) {
     all += (i + 1 < scripts.size() ? std::to_string(i) : std::string("*")) + ")\n" + scripts[i] + ";;\n";
   }
@@ -264,6 +266,22 @@ TEST_CASE("an engine of another build or protocol is refused") {
       refusal(pretender(folder, greeting_script({engine::kProtocolVersion + 1, engine::build_id()})));
   CHECK(newer.kind == ErrorKind::kEnvironment);
   CHECK(contains(newer.message, "another build"));
+}
+
+TEST_CASE("a start that is called off does not wait for an engine that never greets") {
+  const TempFolder folder;
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const kc::base::FileDescriptor read_end(ends[0]), write_end(ends[1]);
+  REQUIRE(write(ends[1], "x", 1) == 1);
+  const kc::util::Stopwatch clock;
+  auto supervisor = Supervisor::start(pretender(folder, "sleep 60\n"), read_end.get());
+  REQUIRE(supervisor);
+  const auto heard = (*supervisor)->wait(seconds(20), -1);
+  REQUIRE(heard);
+  CHECK(heard->woken);
+  supervisor->reset();
+  CHECK(clock.seconds() < 15);
 }
 
 TEST_CASE("an engine that ends before it greets is told with what it said") {

@@ -98,6 +98,22 @@ TEST_CASE("every message arrives with every field") {
   CHECK(sent_over(engine::Release{15}).id == 15);
 }
 
+TEST_CASE("an answer too large for a frame becomes a failure that says so") {
+  engine::Done done = kc::test::sample_done();
+  CHECK(engine::encode_answer(done) == engine::encode(done));
+  done.artifact.code.assign(size_t{1} << 20, 1);
+  const Bytes frame = engine::encode_answer(done, size_t{1} << 19);
+  REQUIRE(frame.size() < 4096);
+  const auto message = engine::decode(ByteView(frame).subspan(4));
+  REQUIRE(message);
+  const auto& told = std::get<engine::Done>(*message);
+  CHECK(told.id == done.id);
+  CHECK(told.state == engine::JobState::kFailed);
+  CHECK(told.message.find("too large") != std::string::npos);
+  CHECK(told.artifact.code.empty());
+  CHECK(told.holds_key == done.holds_key);
+}
+
 TEST_CASE("a setup arrives with its compilers") {
   const kc::test::TempFolder folder;
   const std::string program = folder.write("program", "#!a program\n");

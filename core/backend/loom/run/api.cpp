@@ -218,6 +218,14 @@ std::optional<Problem> LoomApi::take_artifact(abi::Handle result, abi::ArtifactK
   return std::nullopt;
 }
 
+base::Result<void> LoomApi::check_mapped() const {
+  const uint64_t loads = objects_loaded();
+  if (loads == loads_checked_.load(std::memory_order_relaxed)) return {};
+  KC_TRY(library_.check_mapped());
+  loads_checked_.store(loads, std::memory_order_relaxed);
+  return {};
+}
+
 base::Result<void> LoomApi::checked(const std::optional<Problem>& problem, std::string_view what) const {
   if (!problem) return {};
   return base::fail(
@@ -279,7 +287,7 @@ base::Result<std::unique_ptr<LoomApi>> LoomApi::open(Library library) {
       generation == Generation::kG4 ? make_g4(std::move(library)) : make_g3(std::move(library));
   KC_TRY(out->make_shared_objects());
   KC_TRY(out->probe());
-  KC_TRY(out->library_.check_mapped());
+  KC_TRY(out->check_mapped());
   return out;
 }
 

@@ -2,7 +2,9 @@
 // differs in one adapter each.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +61,9 @@ class LoomApi {
   LoomApi& operator=(const LoomApi&) = delete;
 
   const std::string& version() const { return library_.version(); }
+  /// That the library has loaded nothing meanwhile that does not belong to it. Costs next to nothing as long
+  /// as nothing was loaded at all.
+  base::Result<void> check_mapped() const;
 
   /// Nothing when `profile` was made.
   std::optional<Problem> make_profile(const abi::ProfileOptions& options, Object& profile) const;
@@ -112,6 +117,7 @@ class LoomApi {
   void set_place(const abi::SourceRange& range, artifact::Diagnostic& out) const;
 
   Library library_;
+  mutable std::atomic<uint64_t> loads_checked_ = 0;  // objects_loaded() when all was well
   Object environment_;
   Object context_;
   Object compiler_;

@@ -80,9 +80,28 @@ std::vector<std::string> all_exported(const SourceSet& sources) {
 
 std::string hint_for_root(const CompileRequest& request) {
   const std::vector<std::string> names = all_exported(*request.sources);
-  if (names.empty()) return {};
+  if (names.empty()) {
+    const bool is_text = std::ranges::none_of(
+        request.sources->files, [](const Source& source) { return is_bytecode(source.identifier); });
+    return is_text ? "the sources export no kernel: write `kernel.def export(\"name\") @name`" : "";
+  }
   const std::string near = util::did_you_mean(request.entry, names);
   return near.empty() ? util::format("the sources export {}", util::listed(names)) : near;
+}
+
+// Two files that each declare a key of the configuration in their own way.
+std::string hint_for_duplicate(const CompileRequest& request, const Diagnostic& lead) {
+  const std::string_view key = key_in(lead.message);
+  if (key.empty()) return {};
+  std::vector<std::string> places;
+  for (const Source& source : request.sources->files) {
+    if (is_bytecode(source.identifier)) continue;
+    if (const auto found = find_declaration(base::as_text(source.bytes), key))
+      places.push_back(util::format("{}:{}", util::escape(source.identifier), found->line));
+  }
+  if (places.size() < 2) return {};
+  return util::format("{} is declared in {}: all files of a kernel must declare a key alike",
+                      util::escape(key), util::listed(places));
 }
 
 std::string hint_for(const CompileRequest& request, const Diagnostic& lead) {
@@ -93,6 +112,7 @@ std::string hint_for(const CompileRequest& request, const Diagnostic& lead) {
     if (!hint.empty()) return hint;
   }
   if (lead.code == "LINK/PLAN" && says(lead, "was not found")) return hint_for_root(request);
+  if (lead.code == "LINK/PLAN" && says(lead, "duplicate")) return hint_for_duplicate(request, lead);
   if (says(lead, "callee_missing_body")) {
     return util::format(
         "{} is declared and nowhere defined: add the file that defines it to sources or libraries",

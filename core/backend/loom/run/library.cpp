@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "backend/loom/loom.h"
@@ -31,9 +32,38 @@ std::vector<std::string> mapped_objects() {
   return out;
 }
 
+// Files of all libraries that were loaded: none is ever unloaded, so each sees the others' files mapped.
+class KnownFiles {
+ public:
+  void add(const std::vector<IdentityFile>& files) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(all_.end(), files.begin(), files.end());
+  }
+  bool has(const std::string& path) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<IdentityFile> all_;
+};
+
+KnownFiles& known_files() {
+  static KnownFiles files;
+  return files;
+}
+
+int note_loads(dl_phdr_info* info, size_t, void* out) {
+  *static_cast<uint64_t*>(out) = info->dlpi_adds;
+  return 1;  // it is the same for all objects
+}
+
 bool is_same_file(const std::string& path, const IdentityFile& file) {
   const auto tuple = base::stat_tuple(path);
   return tuple && tuple->device == file.tuple.device && tuple->inode == file.tuple.inode;
+}
+
+bool KnownFiles::has(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(all_, [&](const IdentityFile& file) { return is_same_file(path, file); });
 }
 
 // What tells builds of one generation apart: the version, if the library knows it, else its build id, if it
@@ -64,14 +94,18 @@ void* Library::find(const std::string& symbol) const {
   return dlsym(handle_, symbol.c_str());
 }
 
+uint64_t objects_loaded() {
+  uint64_t out = 0;
+  dl_iterate_phdr(note_loads, &out);
+  return out;
+}
+
 base::Result<void> Library::check_mapped() const {
   const std::vector<std::string> mapped = mapped_objects();
   for (const std::string& path : mapped) {
     if (is_system_library(base::file_name(path))) continue;
     if (std::ranges::find(mapped_before_, path) != mapped_before_.end()) continue;
-    const bool is_known =
-        std::ranges::any_of(files_, [&](const IdentityFile& file) { return is_same_file(path, file); });
-    if (is_known) continue;
+    if (known_files().has(path)) continue;
     return refuse(
         util::format(
             "the Loom library has loaded {}, which does not belong to the compiler that kc identified",
@@ -108,6 +142,7 @@ base::Result<Library> Library::load(const Compiler& compiler) {
   if (!is_unchanged(compiler)) return refuse(change_of(compiler));
 
   Library out(handle, compiler, std::move(before));
+  known_files().add(compiler.files);
   KC_TRY(out.check_mapped());  // before anything of it is called
   Marks marks;
   marks.target_selection = out.find("loomc_target_selection_create_from_profile") != nullptr;

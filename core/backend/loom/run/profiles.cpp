@@ -115,13 +115,17 @@ Profiles::Profile Profiles::make(const target::Target& target, abi::ProcessorMod
   return out;
 }
 
-const Profiles::Profile& Profiles::get(const target::Target& target, abi::ProcessorMode mode) {
+std::shared_ptr<const Profiles::Profile> Profiles::get(const target::Target& target,
+                                                       abi::ProcessorMode mode) {
   const std::string key = util::format("{}/{}/{}/{}", target.processor, static_cast<int>(target.sramecc),
                                        static_cast<int>(target.xnack), static_cast<int>(mode));
   const std::lock_guard lock(mutex_);
   const auto found = all_.find(key);
   if (found != all_.end()) return found->second;
-  return all_.emplace(key, make(target, mode)).first->second;
+  auto made = std::make_shared<const Profile>(make(target, mode));
+  // What may be gone next time, such as too little memory, is not kept.
+  if (made->object || made->refusal.is_own_answer) all_.emplace(key, made);
+  return made;
 }
 
 }  // namespace kc::backend::loom

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ struct Explanation {
   bool is_own_answer = true;  // asked again the library would say the same
 };
 
-/// Targets with their features and processor mode. Thread-safe; what get() gives lives as long as this.
+/// Targets with their features and processor mode. Thread-safe.
 class Profiles {
  public:
   explicit Profiles(const LoomApi& api) : api_(api) {}
@@ -29,7 +30,7 @@ class Profiles {
     Object object;
     Explanation refusal;  // when there is no object
   };
-  const Profile& get(const target::Target& target, abi::ProcessorMode mode);
+  std::shared_ptr<const Profile> get(const target::Target& target, abi::ProcessorMode mode);
 
  private:
   Profile make(const target::Target& target, abi::ProcessorMode mode);
@@ -39,7 +40,7 @@ class Profiles {
 
   const LoomApi& api_;
   std::mutex mutex_;
-  std::map<std::string, Profile> all_;
+  std::map<std::string, std::shared_ptr<const Profile>> all_;
   std::vector<std::string> available_;  // names of what the library has, asked for when one is missing
 };
 

@@ -62,6 +62,7 @@ class SpillCount : public nlohmann::json_sax<util::Json> {
 }  // namespace
 
 std::optional<uint32_t> spill_count(base::ByteView report) {
+  if (report.empty()) return std::nullopt;  // none was asked for, as mostly
   SpillCount finder;
   // Its result says whether the parser came to the end, which is not what is asked.
   static_cast<void>(util::Json::sax_parse(report.begin(), report.end(), &finder));

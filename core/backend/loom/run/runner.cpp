@@ -61,6 +61,8 @@ class LoomRunner final : public Runner {
   // Reply of a step: its diagnostics are kept; false, with everything said, when it failed.
   bool accept(const CompileRequest& request, const Reply& reply, CompileOutcome& out);
   void fail(const Problem& problem, CompileOutcome& out);
+  // False, with everything said, when the library loaded what kc has not identified: then no result counts.
+  bool is_still_identified(CompileOutcome& out) const;
 
   const std::unique_ptr<LoomApi> api_;
   Profiles profiles_;
@@ -90,9 +92,9 @@ CompileOutcome LoomRunner::compile(const CompileRequest& request, const util::Pr
       kc::backend::loom::fail(out, options.error().text());
     }
   } catch (const std::exception& exception) {
-    thrown = util::format("an exception came out of the Loom library: {}", util::escape(exception.what()));
+    thrown = util::format("made the Loom library throw an exception: {}", util::escape(exception.what()));
   } catch (...) {
-    thrown = "an exception came out of the Loom library";
+    thrown = "made the Loom library throw an exception";
   }
   if (!thrown.empty()) {
     out = {};
@@ -126,6 +128,14 @@ void LoomRunner::fail(const Problem& problem, CompileOutcome& out) {
   set(out, std::move(why));
 }
 
+bool LoomRunner::is_still_identified(CompileOutcome& out) const {
+  auto checked = api_->check_mapped();
+  if (checked) return true;
+  base::Error& error = checked.error();
+  set(out, {Status::kEnvironment, std::move(error.message), std::move(error.hint), false});
+  return false;
+}
+
 bool LoomRunner::accept(const CompileRequest& request, const Reply& reply, CompileOutcome& out) {
   if (reply.result) api_->take_diagnostics(reply.result.get(), out.artifact.diagnostics);
   if (reply.problem) {
@@ -144,7 +154,7 @@ bool LoomRunner::link(const CompileRequest& request, abi::Handle workspace, abi:
   bindings.reserve(request.config.size());
   for (const auto& [key, value] : request.config) bindings.push_back({abi::view(key), abi::view(value)});
   const Reply linked = api_->link({workspace, index, request.entry, bindings}, module);
-  if (!accept(request, linked, out)) return false;
+  if (!is_still_identified(out) || !accept(request, linked, out)) return false;
   if (!request.has_module) return true;
   Object source;
   base::ByteView bytecode;
@@ -159,8 +169,8 @@ bool LoomRunner::link(const CompileRequest& request, abi::Handle workspace, abi:
 
 void LoomRunner::run(const CompileRequest& request, const Options& options, CompileOutcome& out) {
   if (!request.sources) return kc::backend::loom::fail(out, "a Loom kernel needs sources");
-  const Profiles::Profile& profile = profiles_.get(request.target, options.mode);
-  if (!profile.object) return set(out, profile.refusal);
+  const std::shared_ptr<const Profiles::Profile> profile = profiles_.get(request.target, options.mode);
+  if (!profile->object) return set(out, profile->refusal);
   const std::shared_ptr<const IndexCache::Index> index = indexes_.get(request.sources);
   out.artifact.diagnostics = index->diagnostics;
   if (index->problem) return fail(*index->problem, out);
@@ -172,7 +182,8 @@ void LoomRunner::run(const CompileRequest& request, const Options& options, Comp
     Object module;
     if (link(request, worker.workspace(), index->object.get(), module, out)) {
       const std::vector<Reply> replies = api_->generate(
-          {worker.workspace(), module.get(), profile.object.get(), request.entry, options.report});
+          {worker.workspace(), module.get(), profile->object.get(), request.entry, options.report});
+      if (!is_still_identified(out)) return;
       bool is_good = true;
       for (const Reply& reply : replies) is_good = is_good && accept(request, reply, out);
       const Object& last = replies.back().result;
