@@ -147,12 +147,16 @@ int command_gc(const Common& common, const GcArguments& arguments, Console& cons
   if (arguments.dry_run || console.verbosity() > 0) {
     for (const std::string& name : report->removed) console.result(name);
   }
-  console.result(util::format(
-      "kc: {} {} of {}{} ({} of {}) and {}", arguments.dry_run ? "would remove" : "removed",
-      report->entries_removed + report->records_removed,
-      util::counted(report->entries_before, "entry", "entries"), and_records(report->records_before),
-      util::size_text(report->bytes_removed), util::size_text(report->bytes_before),
-      util::counted(report->temporaries_removed, "temporary file")));
+  std::string what = util::format("{} of {}", report->entries_removed,
+                                  util::counted(report->entries_before, "entry", "entries"));
+  if (report->records_before != 0) {
+    what += util::format(" and {} of {}", report->records_removed,
+                         util::counted(report->records_before, "record"));
+  }
+  console.result(util::format("kc: {} {} ({} of {}) and {}", arguments.dry_run ? "would remove" : "removed",
+                              what, util::size_text(report->bytes_removed),
+                              util::size_text(report->bytes_before),
+                              util::counted(report->temporaries_removed, "temporary file")));
   return 0;
 }
 

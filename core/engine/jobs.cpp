@@ -295,7 +295,6 @@ void Jobs::tainted(EngineNumber number, Done done) {
   std::vector<uint32_t> running = take_back(number);
   actions_.push_back(EndEngine{number});
   if (was_alone) {
-    done.state = JobState::kFailed;
     done.artifact.code.clear();
     done.artifact.facts = {};
     done.holds_key = false;

@@ -16,7 +16,7 @@
 //            killed; the others that were Started run again together.
 //   taint    A Done says kTainted. The engine is killed; the job and all others that were Started run again,
 //   each
-//            alone; whoever is kTainted alone is guilty: kFailed, with what it changed.
+//            alone; whoever is kTainted alone is guilty, with what it changed.
 //   beside   A Done is held back until every job that ran beside it has ended well. If one of them ends in
 //   one of the
 //            three ways, the held answer is not believed: the job runs again, and the two are compared. When

@@ -71,6 +71,14 @@ kernels:
         self.assertEqual(again.returncode, 1, again.stderr)
         self.assertIn("bad@gfx942", again.stderr)
 
+    def test_what_a_compiler_did_to_its_process_can_be_seen_again(self):
+        env = self.make_loom("@only=gfx942 @locale")
+        done = self.kc("build", cwd=self.work / "sub", env=env, expect=1)
+        self.assertIn("changed the locale of the engine", done.err)
+        again = self.run_again(done, env)
+        self.assertEqual(again.returncode, 1, again.stderr)
+        self.assertIn("changed the locale of the engine", again.stderr)
+
     def test_a_program_that_is_killed_leaves_its_repro_too(self):
         self.write("k.tilebc", tile("@entry=k @sleep=60000"))
         self.write("kernels.yaml", "version: 1\ntargets: [sm_90]\nkernels:\n"

@@ -231,12 +231,12 @@ TEST_CASE("a library that ends the engine costs the guilty unit alone whichever 
 
 TEST_CASE("a library that taints or throws costs the guilty unit alone") {
   constexpr Misdeed kMisdeeds[] = {
-      {"@chdir", JobState::kFailed, "changed the working directory of the engine"},
-      {"@locale", JobState::kFailed, "changed the locale of the engine"},
-      {"@sigmask", JobState::kFailed, "changed the signal mask of the engine"},
-      {"@rounding", JobState::kFailed, "changed the rounding mode of the engine"},
-      {"@throw", JobState::kFailed, ""},
-      {"@throw:link", JobState::kFailed, ""},
+      {"@chdir", JobState::kTainted, "changed the working directory of the engine"},
+      {"@locale", JobState::kTainted, "changed the locale of the engine"},
+      {"@sigmask", JobState::kTainted, "changed the signal mask of the engine"},
+      {"@rounding", JobState::kTainted, "changed the rounding mode of the engine"},
+      {"@throw", JobState::kTainted, ""},
+      {"@throw:link", JobState::kTainted, ""},
   };
   for (const Misdeed& misdeed : kMisdeeds) {
     const std::string text = source(misdeed.directive);
@@ -315,9 +315,9 @@ TEST_CASE("several that crash and hang and taint among thirty are each told") {
   CHECK(told.done.at(3).state == JobState::kCrashed);
   CHECK(told.done.at(4).state == JobState::kCrashed);
   CHECK(told.done.at(11).state == JobState::kTimeout);
-  CHECK(told.done.at(12).state == JobState::kFailed);
+  CHECK(told.done.at(12).state == JobState::kTainted);
   CHECK(told.done.at(13).state == JobState::kCrashed);
-  CHECK(told.done.at(29).state == JobState::kFailed);
+  CHECK(told.done.at(29).state == JobState::kTainted);
   // Each told as started once, whatever it was run for afterwards.
   std::set<uint32_t> once(told.started.begin(), told.started.end());
   CHECK(once.size() == kUnits);

@@ -110,7 +110,7 @@ TEST_CASE("random conversations end with one answer a job and the guilty ones al
     for (const auto& [id, done] : book.answers) {
       const JobState expected = habits[id] == kGood      ? JobState::kCompiled
                                 : habits[id] == kCrashes ? JobState::kCrashed
-                                : habits[id] == kTaints  ? JobState::kFailed
+                                : habits[id] == kTaints  ? JobState::kTainted
                                                          : JobState::kTimeout;
       CHECK_MESSAGE(done.state == expected, "seed ", seed, " job ", id);
     }
