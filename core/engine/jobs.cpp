@@ -31,7 +31,7 @@ Jobs::Jobs(uint32_t slots, uint32_t prefetch, HeldAnswers held)
     : slots_(std::max(slots, 1U)), prefetch_(prefetch), held_(std::move(held)) {
   main_ = ++last_engine_;
   engines_[*main_];
-  actions_.push_back(StartEngine{*main_, slots_});
+  actions_.emplace_back(StartEngine{*main_, slots_});
 }
 
 size_t Jobs::prefetched() const {
@@ -63,7 +63,7 @@ std::optional<EngineNumber> Jobs::release(uint32_t id) {
   if (!engine.alone) return number;
   // Its one job is done with; ending it lets the keys go too.
   engines_.erase(number);
-  actions_.push_back(EndEngine{number});
+  actions_.emplace_back(EndEngine{number});
   return std::nullopt;
 }
 
@@ -78,7 +78,7 @@ void Jobs::dispatch() {
     const EngineNumber number = ++last_engine_;
     Engine& engine = engines_[number];
     engine.alone = true;
-    actions_.push_back(StartEngine{number, 1});
+    actions_.emplace_back(StartEngine{number, 1});
     send(number, engine, alone_queue_.front());
     alone_queue_.pop_front();
     ++alone_active;
@@ -89,7 +89,7 @@ void Jobs::dispatch() {
     if (!main_) {
       main_ = ++last_engine_;
       engines_[*main_];
-      actions_.push_back(StartEngine{*main_, slots_});
+      actions_.emplace_back(StartEngine{*main_, slots_});
     }
     send(*main_, engines_.at(*main_), queue_.front());
     queue_.pop_front();
@@ -102,7 +102,7 @@ void Jobs::send(EngineNumber number, Engine& engine, uint32_t id) {
   job.engine = number;
   job.started = false;
   engine.jobs.push_back(id);
-  actions_.push_back(SendJob{number, id});
+  actions_.emplace_back(SendJob{number, id});
 }
 
 bool Jobs::started(EngineNumber number, uint32_t id, TimePoint now) {
@@ -114,7 +114,7 @@ bool Jobs::started(EngineNumber number, uint32_t id, TimePoint now) {
   job.started = true;
   job.since = now;
   engine.any_started = true;
-  if (!job.told_started) actions_.push_back(TellStarted{id});
+  if (!job.told_started) actions_.emplace_back(TellStarted{id});
   job.told_started = true;
   return true;
 }
@@ -147,7 +147,7 @@ bool Jobs::done(EngineNumber number, Done done) {
   }
   if (engine.alone && engine.keyholders == 0) {
     engines_.erase(found);
-    actions_.push_back(EndEngine{number});
+    actions_.emplace_back(EndEngine{number});
   }
   dispatch();
   return true;
@@ -174,7 +174,7 @@ void Jobs::settle(EngineNumber number, uint32_t ended) {
       believe(number, id, std::move(*done));
     } else {
       // What was held is lost. Its keys would be busy for itself.
-      if (job.holds_key) actions_.push_back(FreeKeys{number, id});
+      if (job.holds_key) actions_.emplace_back(FreeKeys{number, id});
       again(id, false);
     }
   }
@@ -205,7 +205,7 @@ void Jobs::answer(uint32_t id, Done done) {
   if (found->second.earlier) static_cast<void>(held_.take(*found->second.earlier));
   if (!in_process(found->second.facts)) --children_;
   jobs_.erase(found);
-  actions_.push_back(Answer{std::move(done)});
+  actions_.emplace_back(Answer{std::move(done)});
 }
 
 void Jobs::again(uint32_t id, bool alone) {
@@ -293,7 +293,7 @@ void Jobs::tainted(EngineNumber number, Done done) {
   const std::string unit = jobs_.at(done.id).facts.unit;
   jobs_.at(done.id).started = true;
   std::vector<uint32_t> running = take_back(number);
-  actions_.push_back(EndEngine{number});
+  actions_.emplace_back(EndEngine{number});
   if (was_alone) {
     done.artifact.code.clear();
     done.artifact.facts = {};
@@ -339,7 +339,7 @@ void Jobs::expire(TimePoint now) {
     std::vector<uint32_t> guilty;
     std::ranges::copy_if(found->second.jobs, std::back_inserter(guilty), is_overdue);
     const std::vector<uint32_t> running = take_back(number);
-    actions_.push_back(EndEngine{number});
+    actions_.emplace_back(EndEngine{number});
     std::string why;
     for (const uint32_t id : guilty) {
       const Job& job = jobs_.at(id);

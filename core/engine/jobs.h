@@ -139,7 +139,7 @@ class Jobs {
   std::vector<uint32_t> take_back(EngineNumber number);
   std::string again_text(size_t count, bool alone) const;
   void tainted(EngineNumber number, Done done);
-  void note(std::string text) { actions_.push_back(Note{std::move(text)}); }
+  void note(std::string text) { actions_.emplace_back(Note{std::move(text)}); }
 
   const uint32_t slots_;
   uint32_t prefetch_;
