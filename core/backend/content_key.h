@@ -26,6 +26,28 @@ inline constexpr std::string_view kHostArchitecture = "aarch64";
 #error "kc runs on x86-64 and aarch64 hosts"
 #endif
 
+/// Fields of both keys, the content key and the request key; what means the same has one number. A number is
+/// never used again for anything else.
+enum class KeyTag : uint8_t {
+  kBackend = 1,
+  kAdapterRevision = 2,
+  kCompiler = 3,
+  kHost = 4,
+  kTarget = 5,
+  kEntry = 6,
+  kOptionName = 7,
+  kOptionValue = 8,
+  kSource = 9,
+  kLibrary = 10,
+  kDependName = 11,
+  kDepend = 12,
+  kModule = 13,  // of the content key alone
+  kSourceName = 14,
+  kLibraryName = 15,
+  kConfigName = 16,
+  kConfigValue = 17,
+};
+
 struct ContentKeyInputs {
   std::string backend;
   uint32_t adapter_revision = 0;

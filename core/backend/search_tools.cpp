@@ -169,6 +169,33 @@ base::Result<std::vector<IdentityFile>> identify(const std::vector<Component>& c
   return out;
 }
 
+base::Result<Compiler> take_first(const std::vector<Place>& places, const Search& search,
+                                  std::vector<SearchStep>& steps) {
+  for (const Place& place : places) {
+    const std::string path = place.is_named ? search.file_of(place) : place.path;
+    auto reason = search.why_unusable(path);
+    std::string hint;
+    if (!reason) {
+      auto compiler = search.identify(path);
+      if (compiler) {
+        steps.push_back({place.where, "found"});
+        return compiler;
+      }
+      hint = compiler.error().hint;
+      reason = hint.empty() ? compiler.error().text() : compiler.error().message;
+    }
+    steps.push_back({place.where, *reason});
+    if (place.is_named) {
+      return base::fail(base::ErrorKind::kEnvironment,
+                        util::format("{}: {}", util::escape(place.where), util::escape(*reason)),
+                        hint.empty() ? std::string(search.named_hint) : hint);
+    }
+  }
+  return base::fail(base::ErrorKind::kEnvironment,
+                    util::format("no {} found; looked in: {}", search.what, listed(steps)),
+                    std::string(search.install_hint));
+}
+
 std::string listed(const std::vector<SearchStep>& steps) {
   std::string out;
   for (const SearchStep& step : steps) {

@@ -55,6 +55,22 @@ base::Result<std::vector<IdentityFile>> identify(const std::vector<Component>& c
 /// Nothing when `known` is empty or does not know it.
 std::optional<IdentityFile> remembered(const Component& component, const KnownDigest& known);
 
+/// How the search for one compiler goes on at each place.
+struct Search {
+  std::string_view what;          // `tileiras`, `Loom library`: what is not found
+  std::string_view named_hint;    // for a variable that names something else
+  std::string_view install_hint;  // when there is none at all
+  /// The file itself, where a variable names the folder that holds it.
+  std::function<std::string(const Place& place)> file_of;
+  std::function<std::optional<std::string>(const std::string& path)> why_unusable;
+  std::function<base::Result<Compiler>(const std::string& path)> identify;
+};
+
+/// The first of `places` that is usable. One that a variable names is obeyed or an error, never passed over;
+/// every place is a step, behind those that `steps` has. ErrorKind::kEnvironment.
+base::Result<Compiler> take_first(const std::vector<Place>& places, const Search& search,
+                                  std::vector<SearchStep>& steps);
+
 /// `where (outcome); where (outcome)`, safe to print.
 std::string listed(const std::vector<SearchStep>& steps);
 

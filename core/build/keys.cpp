@@ -1,29 +1,13 @@
 #include "build/keys.h"
 
+#include <utility>
+
 #include "base/bytes.h"
 
 namespace kc::build {
 namespace {
 
-// Those of the content key (backend/content_key.cpp) have the same numbers where they mean the same.
-enum Tag : uint8_t {
-  kBackend = 1,
-  kAdapterRevision = 2,
-  kCompiler = 3,
-  kHost = 4,
-  kTarget = 5,
-  kEntry = 6,
-  kOptionName = 7,
-  kOptionValue = 8,
-  kSource = 9,
-  kLibrary = 10,
-  kDependName = 11,
-  kDepend = 12,
-  kSourceName = 14,
-  kLibraryName = 15,
-  kConfigName = 16,
-  kConfigValue = 17,
-};
+using backend::KeyTag;
 
 enum class Form : uint8_t { kText, kHex };
 
@@ -32,10 +16,11 @@ enum class Form : uint8_t { kText, kHex };
 template <typename Visit>
 void visit_fields(const manifest::Unit& unit, const backend::Description& backend,
                   const base::Digest& compiler_identity, const InputFiles& inputs, const Visit& visit) {
-  const auto text = [&](Tag tag, std::string_view name, std::string_view value) {
+  const auto text = [&](KeyTag tag, std::string_view name, std::string_view value) {
     visit(tag, name, base::as_bytes(value), Form::kText);
   };
-  const auto files = [&](Tag tag, std::string_view name, Tag content, const std::vector<InputFile>& list) {
+  const auto files = [&](KeyTag tag, std::string_view name, KeyTag content,
+                         const std::vector<InputFile>& list) {
     for (const InputFile& file : list) {
       text(tag, name, file.identifier);
       visit(content, "content", file.digest.view(), Form::kHex);
@@ -43,23 +28,23 @@ void visit_fields(const manifest::Unit& unit, const backend::Description& backen
   };
   base::ByteWriter revision;
   revision.u64(backend.adapter_revision);
-  text(kBackend, "backend", backend.name);
-  visit(kAdapterRevision, "adapter_revision", base::ByteView(revision.bytes()), Form::kHex);
-  visit(kCompiler, "compiler", compiler_identity.view(), Form::kHex);
-  text(kHost, "host", backend::kHostArchitecture);
-  text(kTarget, "target", unit.target.text);
-  text(kEntry, "entry", unit.entry);
+  text(KeyTag::kBackend, "backend", backend.name);
+  visit(KeyTag::kAdapterRevision, "adapter_revision", base::ByteView(revision.bytes()), Form::kHex);
+  visit(KeyTag::kCompiler, "compiler", compiler_identity.view(), Form::kHex);
+  text(KeyTag::kHost, "host", backend::kHostArchitecture);
+  text(KeyTag::kTarget, "target", unit.target.text);
+  text(KeyTag::kEntry, "entry", unit.entry);
   for (const auto& [name, value] : unit.options) {
-    text(kOptionName, "option", name);
-    text(kOptionValue, "value", value);
+    text(KeyTag::kOptionName, "option", name);
+    text(KeyTag::kOptionValue, "value", value);
   }
   for (const auto& [name, value] : unit.config) {
-    text(kConfigName, "config", name);
-    text(kConfigValue, "value", value);
+    text(KeyTag::kConfigName, "config", name);
+    text(KeyTag::kConfigValue, "value", value);
   }
-  files(kSourceName, "source", kSource, inputs.sources);
-  files(kLibraryName, "library", kLibrary, inputs.libraries);
-  files(kDependName, "depends", kDepend, inputs.depends);
+  files(KeyTag::kSourceName, "source", KeyTag::kSource, inputs.sources);
+  files(KeyTag::kLibraryName, "library", KeyTag::kLibrary, inputs.libraries);
+  files(KeyTag::kDependName, "depends", KeyTag::kDepend, inputs.depends);
 }
 
 }  // namespace
@@ -82,7 +67,9 @@ base::Digest request_key(const manifest::Unit& unit, const backend::Description&
                          const base::Digest& compiler_identity, const InputFiles& inputs) {
   base::KeyHasher hasher(kRequestDomain);
   visit_fields(unit, backend, compiler_identity, inputs,
-               [&](Tag tag, std::string_view, base::ByteView value, Form) { hasher.field(tag, value); });
+               [&](KeyTag tag, std::string_view, base::ByteView value, Form) {
+                 hasher.field(std::to_underlying(tag), value);
+               });
   return hasher.finish();
 }
 
@@ -92,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> request_key_fields(const manife
                                                                     const InputFiles& inputs) {
   std::vector<std::pair<std::string, std::string>> fields;
   visit_fields(unit, backend, compiler_identity, inputs,
-               [&](Tag, std::string_view name, base::ByteView value, Form form) {
+               [&](KeyTag, std::string_view name, base::ByteView value, Form form) {
                  fields.emplace_back(
                      name, form == Form::kText ? std::string(base::as_text(value)) : base::to_hex(value));
                });

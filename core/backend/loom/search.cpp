@@ -175,12 +175,13 @@ void note_unset(const SearchVariables& variables, std::vector<SearchStep>& steps
 }
 
 // A variable may also name the folder that holds the library.
-std::string file_in(const std::string& path) {
+std::string file_of(const Place& place) {
+  if (!is_directory(place.path)) return place.path;
   for (const std::string_view name : kFileNames) {
-    const std::string inside = base::join_path(path, name);
+    const std::string inside = base::join_path(place.path, name);
     if (is_regular(inside)) return inside;
   }
-  return path;
+  return place.path;
 }
 
 }  // namespace
@@ -191,30 +192,11 @@ base::Result<Compiler> find(const SearchVariables& variables, const KnownDigest&
   std::vector<SearchStep>& log = steps != nullptr ? *steps : tried;
   log.clear();
   note_unset(variables, log);
-  for (const Place& place : places_of(variables)) {
-    const std::string path = place.is_named && is_directory(place.path) ? file_in(place.path) : place.path;
-    auto reason = why_unusable(path);
-    std::string hint;
-    if (!reason) {
-      auto compiler = identify_all(path, known, earlier);
-      if (compiler) {
-        log.push_back({place.where, "found"});
-        return compiler;
-      }
-      hint = compiler.error().hint;
-      reason = hint.empty() ? compiler.error().text() : compiler.error().message;
-    }
-    log.push_back({place.where, *reason});
-    if (place.is_named) {
-      return base::fail(
-          base::ErrorKind::kEnvironment,
-          util::format("{}: {}", util::escape(place.where), util::escape(*reason)),
-          hint.empty() ? "the variable must name libloomc.so, or the folder that holds it" : hint);
-    }
-  }
-  return base::fail(base::ErrorKind::kEnvironment,
-                    util::format("no Loom library found; looked in: {}", listed(log)),
-                    std::string(kInstallHint));
+  const auto identify_it = [&](const std::string& path) { return identify_all(path, known, earlier); };
+  return take_first(places_of(variables),
+                    {"Loom library", "the variable must name libloomc.so, or the folder that holds it",
+                     kInstallHint, file_of, why_unusable, identify_it},
+                    log);
 }
 
 }  // namespace kc::backend::loom

@@ -108,6 +108,12 @@ void note_unset(const SearchVariables& variables, std::vector<SearchStep>& steps
   note("CUDA_HOME", variables.cuda_home);
 }
 
+// A variable may also name the folder that holds the program.
+std::string file_of(const Place& place) {
+  const std::string inside = base::join_path(place.path, kName);
+  return is_directory(place.path) && is_regular(inside) ? inside : place.path;
+}
+
 }  // namespace
 
 std::vector<Component> components_of(const std::string& program) {
@@ -135,30 +141,11 @@ base::Result<Compiler> find(const SearchVariables& variables, const KnownDigest&
   std::vector<SearchStep>& log = steps != nullptr ? *steps : tried;
   log.clear();
   note_unset(variables, log);
-  for (const Place& place : places_of(variables)) {
-    std::string path = place.path;
-    // A variable may also name the folder that holds the program.
-    if (place.is_named && is_directory(path) && is_regular(base::join_path(path, kName))) {
-      path = base::join_path(path, kName);
-    }
-    auto reason = why_unusable(path);
-    if (!reason) {
-      auto compiler = identify_all(path, known);
-      if (compiler) {
-        log.push_back({place.where, "found"});
-        return compiler;
-      }
-      reason = compiler.error().text();
-    }
-    log.push_back({place.where, *reason});
-    if (place.is_named) {
-      return base::fail(base::ErrorKind::kEnvironment,
-                        util::format("{}: {}", util::escape(place.where), util::escape(*reason)),
-                        "the variable must name the tileiras program of a whole installation");
-    }
-  }
-  return base::fail(base::ErrorKind::kEnvironment,
-                    util::format("no tileiras found; looked in: {}", listed(log)), std::string(kInstallHint));
+  const auto identify_it = [&](const std::string& path) { return identify_all(path, known); };
+  return take_first(places_of(variables),
+                    {kName, "the variable must name the tileiras program of a whole installation",
+                     kInstallHint, file_of, why_unusable, identify_it},
+                    log);
 }
 
 }  // namespace kc::backend::tileiras
