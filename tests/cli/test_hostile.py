@@ -158,8 +158,9 @@ class Hostile(KcTest):
         self.assertIn("kc: warning: k000.loom:1:1: k000@gfx1100: MY/007: careful\n", done.err)
 
     def test_no_more_units_are_said_to_run_than_there_are_slots(self):
-        # What ends beside the slow one is held back until that one has ended, too.
-        self.make_loom_units(8, {0: "@sleep=1500"})
+        # What ends beside the slow one is held back until that one has ended, too. The others take
+        # their time as well: the line on the terminal is redrawn now and then, not at every change.
+        self.make_loom_units(8, {0: "@sleep=2500", **{i: "@sleep=200" for i in range(1, 8)}})
         told = self.kc_on_terminal("build", "-j2", env=self.with_hostile(TERM="xterm"), with_stderr=True)
         running = {int(count) for count in re.findall(r"(\d+) running", told)}
         self.assertEqual(max(running), 2, told)
