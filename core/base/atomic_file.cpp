@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "base/file_system.h"
 
 namespace kc::base {
 
@@ -43,7 +44,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       fd_(std::move(other.fd_)) {}
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) unlinkat(directory_, temporary_.c_str(), 0);
+  if (!temporary_.empty()) file_system().unlinkat(directory_, temporary_.c_str(), 0);
 }
 
 Result<void> AtomicFile::write(ByteView bytes) {
@@ -51,17 +52,17 @@ Result<void> AtomicFile::write(ByteView bytes) {
 }
 
 Result<void> AtomicFile::commit(Sync sync) {
-  if (sync == Sync::kFull && fsync(fd_.get()) != 0) {
+  if (sync == Sync::kFull && file_system().fsync(fd_.get()) != 0) {
     return fail_errno(ErrorKind::kEnvironment, "sync", temporary_, errno);
   }
-  if (renameat(directory_, temporary_.c_str(), directory_, name_.c_str()) != 0) {
+  if (file_system().renameat(directory_, temporary_.c_str(), directory_, name_.c_str()) != 0) {
     return fail_errno(ErrorKind::kEnvironment, "replace", name_, errno);
   }
   temporary_.clear();
   if (sync == Sync::kFull) {
     KC_ASSIGN(const FileDescriptor folder,
               open_at(directory_, parent_path(name_), O_RDONLY | O_DIRECTORY, 0, ErrorKind::kEnvironment));
-    if (fsync(folder.get()) != 0) {
+    if (file_system().fsync(folder.get()) != 0) {
       return fail_errno(ErrorKind::kEnvironment, "sync", parent_path(name_), errno);
     }
   }

@@ -1,5 +1,7 @@
 #include "base/files.h"
 
+#include "base/file_system.h"
+
 #include <dirent.h>
 #include <sys/types.h>
 #include <time.h>
@@ -27,10 +29,11 @@ auto restarting(Call call) {
 }
 
 Result<void> remove_entry(int directory, const std::string& name, const std::string& shown) {
-  if (unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (file_system().unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR && errno != EPERM) return fail_errno(ErrorKind::kEnvironment, "remove", shown, errno);
-  const int fd = restarting(
-      [&] { return openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
+  const int fd = restarting([&] {
+    return file_system().openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+  });
   if (fd < 0) {
     if (errno == ENOENT) return {};
     return fail_errno(ErrorKind::kEnvironment, "open", shown, errno);
@@ -38,7 +41,7 @@ Result<void> remove_entry(int directory, const std::string& name, const std::str
   const FileDescriptor inner(fd);
   KC_ASSIGN(const std::vector<std::string> names, list_directory(inner.get(), "."));
   for (const std::string& child : names) KC_TRY(remove_entry(inner.get(), child, join_path(shown, child)));
-  if (unlinkat(directory, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+  if (file_system().unlinkat(directory, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return fail_errno(ErrorKind::kEnvironment, "remove", shown, errno);
   }
   return {};
@@ -47,7 +50,7 @@ Result<void> remove_entry(int directory, const std::string& name, const std::str
 }  // namespace
 
 void FileDescriptor::reset() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) file_system().close(fd_);
   fd_ = -1;
 }
 
@@ -58,7 +61,8 @@ FileTuple tuple_of(const struct stat& status) {
 
 Result<FileTuple> stat_tuple(const std::string& path) {
   struct stat status;
-  if (::stat(path.c_str(), &status) != 0) return fail_errno(ErrorKind::kInput, "stat", path, errno);
+  if (file_system().fstatat(AT_FDCWD, path.c_str(), &status, 0) != 0)
+    return fail_errno(ErrorKind::kInput, "stat", path, errno);
   return tuple_of(status);
 }
 
@@ -88,7 +92,8 @@ int64_t wall_clock_ns() {
 
 Result<FileDescriptor> open_at(int directory, const std::string& path, int flags, mode_t mode,
                                ErrorKind kind) {
-  const int fd = restarting([&] { return openat(directory, path.c_str(), flags | O_CLOEXEC, mode); });
+  const int fd =
+      restarting([&] { return file_system().openat(directory, path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return fail_errno(kind, (flags & O_CREAT) != 0 ? "create" : "open", path, errno);
   return FileDescriptor(fd);
 }
@@ -96,7 +101,7 @@ Result<FileDescriptor> open_at(int directory, const std::string& path, int flags
 Result<Bytes> read_descriptor(int fd, std::string_view name, uint64_t limit, FileTuple* tuple,
                               ErrorKind kind) {
   struct stat status;
-  if (fstat(fd, &status) != 0) return fail_errno(kind, "stat", name, errno);
+  if (file_system().fstat(fd, &status) != 0) return fail_errno(kind, "stat", name, errno);
   if (S_ISDIR(status.st_mode)) return fail_at(kind, {std::string(name)}, "is a directory, not a file");
   if (!S_ISREG(status.st_mode)) return fail_at(kind, {std::string(name)}, "is not a regular file");
   const auto size = static_cast<uint64_t>(status.st_size);
@@ -107,7 +112,8 @@ Result<Bytes> read_descriptor(int fd, std::string_view name, uint64_t limit, Fil
   Bytes out(size);
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t got = restarting([&] { return ::read(fd, out.data() + done, out.size() - done); });
+    const ssize_t got =
+        restarting([&] { return file_system().read(fd, out.data() + done, out.size() - done); });
     if (got < 0) return fail_errno(kind, "read", name, errno);
     if (got == 0) break;  // it shrank while being read; what was read is what is used
     done += static_cast<size_t>(got);
@@ -127,8 +133,9 @@ Result<Bytes> pread_exact(int fd, uint64_t offset, size_t size, std::string_view
   Bytes out(size);
   size_t done = 0;
   while (done < size) {
-    const ssize_t got = restarting(
-        [&] { return ::pread(fd, out.data() + done, size - done, static_cast<off_t>(offset + done)); });
+    const ssize_t got = restarting([&] {
+      return file_system().pread(fd, out.data() + done, size - done, static_cast<off_t>(offset + done));
+    });
     if (got < 0) return fail_errno(ErrorKind::kEnvironment, "read", name, errno);
     if (got == 0) {
       return fail_at(
@@ -142,7 +149,7 @@ Result<Bytes> pread_exact(int fd, uint64_t offset, size_t size, std::string_view
 
 Result<void> write_all(int fd, ByteView bytes, std::string_view name) {
   while (!bytes.empty()) {
-    const ssize_t put = restarting([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    const ssize_t put = restarting([&] { return file_system().write(fd, bytes.data(), bytes.size()); });
     if (put < 0) return fail_errno(ErrorKind::kEnvironment, "write", name, errno);
     bytes = bytes.subspan(static_cast<size_t>(put));
   }
@@ -151,8 +158,8 @@ Result<void> write_all(int fd, ByteView bytes, std::string_view name) {
 
 Result<void> pwrite_all(int fd, ByteView bytes, uint64_t offset, std::string_view name) {
   while (!bytes.empty()) {
-    const ssize_t put =
-        restarting([&] { return ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    const ssize_t put = restarting(
+        [&] { return file_system().pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (put < 0) return fail_errno(ErrorKind::kEnvironment, "write", name, errno);
     offset += static_cast<uint64_t>(put);
     bytes = bytes.subspan(static_cast<size_t>(put));
@@ -162,16 +169,16 @@ Result<void> pwrite_all(int fd, ByteView bytes, uint64_t offset, std::string_vie
 
 Result<void> make_directories(const std::string& path, mode_t mode) {
   if (path.empty() || path == "/") return {};
-  if (::mkdir(path.c_str(), mode) == 0) return {};
+  if (file_system().mkdirat(AT_FDCWD, path.c_str(), mode) == 0) return {};
   const int first_error = errno;
   struct stat status;
-  if (::stat(path.c_str(), &status) == 0) {
+  if (file_system().fstatat(AT_FDCWD, path.c_str(), &status, 0) == 0) {
     if (S_ISDIR(status.st_mode)) return {};
     return fail_errno(ErrorKind::kEnvironment, "make directory", path, ENOTDIR);
   }
   if (first_error != ENOENT) return fail_errno(ErrorKind::kEnvironment, "make directory", path, first_error);
   KC_TRY(make_directories(parent_path(path)));
-  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
+  if (file_system().mkdirat(AT_FDCWD, path.c_str(), mode) != 0 && errno != EEXIST) {
     return fail_errno(ErrorKind::kEnvironment, "make directory", path, errno);
   }
   return {};
@@ -183,13 +190,13 @@ Result<void> remove_tree(const std::string& path) {
 
 Result<std::vector<std::string>> list_directory(int directory, const std::string& path) {
   KC_ASSIGN(FileDescriptor fd, open_at(directory, path, O_RDONLY | O_DIRECTORY));
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(fd.get()), closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(file_system().fdopendir(fd.get()), closedir);
   if (stream == nullptr) return fail_errno(ErrorKind::kEnvironment, "list", path, errno);
   fd.release();  // the stream owns it now
   std::vector<std::string> names;
   for (;;) {
     errno = 0;
-    const dirent* entry = readdir(stream.get());
+    const dirent* entry = file_system().readdir(stream.get());
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);

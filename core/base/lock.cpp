@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "base/file_system.h"
+
 namespace kc::base {
 namespace {
 
@@ -14,7 +16,7 @@ int set_lock(int fd, uint64_t offset, short type) {
   range.l_start = static_cast<off_t>(offset);
   range.l_len = 1;
   int result;
-  do result = fcntl(fd, F_OFD_SETLK, &range);
+  do result = file_system().set_lock(fd, &range);
   while (result != 0 && errno == EINTR);
   return result;
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "build/work.h"
 #include "bundle/bundle.h"
 #include "config/settings.h"
@@ -67,7 +68,9 @@ std::optional<base::FileTuple> same_bytes(int fd, const std::string& path) {
   struct stat made;
   auto existing = base::open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
   struct stat there;
-  if (!existing || fstat(fd, &made) != 0 || fstat(existing->get(), &there) != 0) return {};
+  if (!existing || base::file_system().fstat(fd, &made) != 0 ||
+      base::file_system().fstat(existing->get(), &there) != 0)
+    return {};
   if (!S_ISREG(there.st_mode) || made.st_size != there.st_size) return {};
   const auto size = static_cast<uint64_t>(made.st_size);
   for (uint64_t at = 0; at < size; at += kCompareChunk) {
@@ -122,7 +125,7 @@ Result<Packed> pack(Work& work, const std::string& output, bool partial) {
   KC_TRY(file.commit(base::Sync::kFull));
   packed.state = OutputState::kWritten;
   struct stat written;
-  if (fstat(file.descriptor(), &written) != 0) {
+  if (base::file_system().fstat(file.descriptor(), &written) != 0) {
     return base::fail_errno(base::ErrorKind::kEnvironment, "stat", output, errno);
   }
   packed.tuple = base::tuple_of(written);

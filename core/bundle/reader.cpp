@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/compress.h"
+#include "base/file_system.h"
 #include "bundle/bundle.h"
 #include "bundle/format.h"
 #include "bundle/grammar.h"
@@ -183,7 +184,8 @@ base::Result<Reader> Reader::open(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not hang; it has no effect on regular files.
   KC_ASSIGN(base::FileDescriptor fd, base::open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK));
   struct stat status;
-  if (fstat(fd.get(), &status) != 0) return base::fail_errno(ErrorKind::kInput, "stat", path, errno);
+  if (base::file_system().fstat(fd.get(), &status) != 0)
+    return base::fail_errno(ErrorKind::kInput, "stat", path, errno);
   if (!S_ISREG(status.st_mode)) {
     return base::fail_at(ErrorKind::kInput, {path},
                          S_ISDIR(status.st_mode) ? "is a directory, not a file" : "is not a regular file");

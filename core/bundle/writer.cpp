@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/compress.h"
+#include "base/file_system.h"
 #include "base/parallel.h"
 #include "bundle/bundle.h"
 #include "bundle/format.h"
@@ -81,7 +82,8 @@ class Writer {
   // After it: options, name and every record are within format and limits, and the file is empty.
   base::Result<void> check_input() {
     struct stat status;
-    if (fstat(fd_, &status) != 0) return base::fail_errno(ErrorKind::kEnvironment, "stat", kFileName, errno);
+    if (base::file_system().fstat(fd_, &status) != 0)
+      return base::fail_errno(ErrorKind::kEnvironment, "stat", kFileName, errno);
     if (status.st_size != 0) return base::fail(ErrorKind::kInternal, "a bundle is written to an empty file");
     if (options_.level < base::kMinLevel || options_.level > base::kMaxLevel) {
       return base::fail(ErrorKind::kInternal, "compression level " + std::to_string(options_.level));

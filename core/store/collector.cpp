@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "base/lock.h"
 #include "store/statistics.h"
 
@@ -78,7 +79,7 @@ class Collection {
     const auto visited =
         visit_shard(layout_, kind, shard, [&](int folder, const char* name, const Digest& key) {
           struct stat status;
-          if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+          if (base::file_system().fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
           if (!S_ISREG(status.st_mode)) return;
           found_.push_back({mtime_ns(status), counted_bytes(status), kind, key});
           report_.bytes_before += found_.back().bytes;
@@ -118,7 +119,8 @@ class Collection {
         if (!opened) return trouble(opened.error().text());
         folder = std::move(*opened);
       }
-      if (unlinkat(folder.get(), stored_name(found.kind, found.key).c_str(), 0) != 0 && errno != ENOENT) {
+      if (base::file_system().unlinkat(folder.get(), stored_name(found.kind, found.key).c_str(), 0) != 0 &&
+          errno != ENOENT) {
         return trouble(stored_path(found.kind, found.key), errno);
       }
     }
@@ -168,7 +170,7 @@ class Collection {
     }
     for (const std::string& name : *names) {
       struct stat status;
-      if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (base::file_system().fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) visit(name, status, now_ - mtime_ns(status));
     }
   }
@@ -178,7 +180,7 @@ class Collection {
       if (tree) {
         const auto removed = base::remove_tree(layout_.path() + "/v1/" + shown);
         if (!removed) return trouble(removed.error().text());
-      } else if (unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) {
+      } else if (base::file_system().unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) {
         return trouble(shown, errno);
       }
     }
@@ -214,12 +216,12 @@ Result<void> visit_shard(const Layout& layout, Kind kind, unsigned shard,
                          const std::function<void(int folder, const char* name, const Digest& key)>& visit) {
   KC_ASSIGN(FileDescriptor fd, layout.open_shard(kind, shard, false));
   if (!fd) return {};
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(fd.get()), closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(base::file_system().fdopendir(fd.get()), closedir);
   if (stream == nullptr) return base::fail_errno(ErrorKind::kEnvironment, "list", layout.path(), errno);
   const int folder = fd.release();  // the stream owns it now
   for (;;) {
     errno = 0;
-    const dirent* entry = readdir(stream.get());
+    const dirent* entry = base::file_system().readdir(stream.get());
     if (entry == nullptr) break;
     if (const auto key = parse_stored_name(kind, entry->d_name, shard)) visit(folder, entry->d_name, *key);
   }

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "util/text.h"
 
 namespace kc::store {
@@ -30,7 +31,8 @@ constexpr std::string_view kCacheTag =
 
 Result<void> check_folder(int fd, const std::string& shown, Access access) {
   struct stat status;
-  if (fstat(fd, &status) != 0) return base::fail_errno(ErrorKind::kEnvironment, "stat", shown, errno);
+  if (base::file_system().fstat(fd, &status) != 0)
+    return base::fail_errno(ErrorKind::kEnvironment, "stat", shown, errno);
   std::string hint;
   if (const auto why = distrust(status, access, geteuid(), hint)) {
     return base::fail_at(ErrorKind::kEnvironment, {shown}, *why, hint);
@@ -45,7 +47,7 @@ Result<FileDescriptor> open_folder(int parent, const std::string& name, const st
   auto fd = base::open_at(parent, name, kFlags, 0, ErrorKind::kEnvironment);
   if (!fd && fd.error().sys_errno == ENOENT) {
     if (!make) return FileDescriptor();
-    if (mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (base::file_system().mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
       return base::fail_errno(ErrorKind::kEnvironment, "make directory", shown, errno);
     }
     fd = base::open_at(parent, name, kFlags, 0, ErrorKind::kEnvironment);

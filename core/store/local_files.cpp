@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "store/collector.h"
 #include "store/local_store.h"
 #include "store/repro.h"
@@ -77,7 +78,7 @@ Result<std::string> LocalStore::make_work_folder() {
   }
   const std::string name = job_name();
   const std::string path = layout_->path() + "/v1/tmp/" + name;
-  if (mkdirat(layout_->temporary(), name.c_str(), 0700) != 0) {
+  if (base::file_system().mkdirat(layout_->temporary(), name.c_str(), 0700) != 0) {
     return base::fail_errno(ErrorKind::kEnvironment, "make directory", path, errno);
   }
   return path;
@@ -105,7 +106,8 @@ std::optional<Bytes> LocalStore::load_state(const Digest& id) {
   struct stat status;
   auto bytes = read_sealed(layout_->states(), id.hex(), kStateMagic, id, kMaxState, status);
   if (bytes && writes() && is_off_by(status, kTouchUnchanged)) {
-    if (utimensat(layout_->states(), id.hex().c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (base::file_system().utimensat(layout_->states(), id.hex().c_str(), nullptr, AT_SYMLINK_NOFOLLOW) !=
+        0) {
       survived(base::fail_errno(ErrorKind::kEnvironment, "touch", "state/" + id.hex(), errno).error().text());
     }
   }

@@ -1,5 +1,7 @@
 #include "store/new_file.h"
 
+#include "base/file_system.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ Result<NewFile> NewFile::write(const Layout& layout, base::ByteView bytes, mode_
   }
   KC_TRY(base::write_all(fd->get(), bytes, file.name_));
   // Network file systems report a full disk only here.
-  if (::close(fd->release()) != 0 && errno != EINTR) {
+  if (base::file_system().close(fd->release()) != 0 && errno != EINTR) {
     return base::fail_errno(ErrorKind::kEnvironment, "write", file.name_, errno);
   }
   return file;
@@ -32,24 +34,24 @@ NewFile::NewFile(NewFile&& other) noexcept
     : directory_(other.directory_), name_(std::exchange(other.name_, {})) {}
 
 NewFile::~NewFile() {
-  if (!name_.empty()) unlinkat(directory_, name_.c_str(), 0);
+  if (!name_.empty()) base::file_system().unlinkat(directory_, name_.c_str(), 0);
 }
 
 Result<bool> NewFile::place(int folder, const std::string& name) {
-  if (linkat(directory_, name_.c_str(), folder, name.c_str(), 0) == 0) return true;
+  if (base::file_system().linkat(directory_, name_.c_str(), folder, name.c_str(), 0) == 0) return true;
   if (errno == EEXIST) return false;
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) {
     return base::fail_errno(ErrorKind::kEnvironment, "link", name, errno);
   }
   // No hard links here. Whoever comes between the look and the rename has written the same key.
   struct stat status;
-  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return false;
+  if (base::file_system().fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return false;
   KC_TRY(replace(folder, name));
   return true;
 }
 
 Result<void> NewFile::replace(int folder, const std::string& name) {
-  if (renameat(directory_, name_.c_str(), folder, name.c_str()) != 0) {
+  if (base::file_system().renameat(directory_, name_.c_str(), folder, name.c_str()) != 0) {
     return base::fail_errno(ErrorKind::kEnvironment, "replace", name, errno);
   }
   name_.clear();

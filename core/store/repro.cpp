@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "base/files.h"
 #include "util/text.h"
 
@@ -20,7 +21,7 @@ using base::FileDescriptor;
 using base::Result;
 
 Result<FileDescriptor> folder_at(int parent, const std::string& name) {
-  if (mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (base::file_system().mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
     return base::fail_errno(ErrorKind::kEnvironment, "make directory", name, errno);
   }
   return base::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, ErrorKind::kEnvironment);
@@ -49,7 +50,8 @@ void prune(const std::string& path, int repro) {
   std::vector<std::pair<int64_t, std::string>> by_age;
   for (const std::string& name : *names) {
     struct stat status;
-    if (!base::parse_digest(name) || fstatat(repro, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (!base::parse_digest(name) ||
+        base::file_system().fstatat(repro, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (S_ISDIR(status.st_mode)) by_age.emplace_back(base::tuple_of(status).mtime_ns, name);
   }

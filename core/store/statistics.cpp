@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "store/new_file.h"
 #include "util/text.h"
 
@@ -97,7 +98,7 @@ Tally read_tallies(const Layout& layout) {
 void fold_tallies(const Layout& layout) {
   const auto [sum, names] = gather(layout);
   if (names.empty() || !write_file(layout, sum, kTotal)) return;
-  for (const std::string& name : names) unlinkat(layout.statistics(), name.c_str(), 0);
+  for (const std::string& name : names) base::file_system().unlinkat(layout.statistics(), name.c_str(), 0);
 }
 
 }  // namespace kc::store

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/file_system.h"
 #include "base/lock.h"
 #include "store/collector.h"
 #include "store/local_store.h"
@@ -59,7 +60,7 @@ std::optional<Stored> LocalStore::look_up(Kind kind, const Digest& key, Reader<S
     refused(stored.error(), kind, shard->get(), key, &status);
     return std::nullopt;
   }
-  if (writes() && is_off_by(status, kTouchHit) && futimens(fd, nullptr) != 0) {
+  if (writes() && is_off_by(status, kTouchHit) && base::file_system().futimens(fd, nullptr) != 0) {
     const std::string path = stored_path(kind, key);
     survived(base::fail_errno(ErrorKind::kEnvironment, "touch", path, errno).error().text());
   }
@@ -103,18 +104,18 @@ void LocalStore::refused(const Refusal& refusal, Kind kind, int shard, const Dig
 void LocalStore::move_aside(Kind kind, int shard, const Digest& key, const struct stat* status) {
   const std::string name = stored_name(kind, key);
   struct stat now;
-  if (fstatat(shard, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (base::file_system().fstatat(shard, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return;
   // Another process may have moved it and put a good one in its place.
   if (status != nullptr && (now.st_dev != status->st_dev || now.st_ino != status->st_ino)) return;
   const std::string bad = bad_name(key);
-  if (renameat(shard, name.c_str(), layout_->temporary(), bad.c_str()) != 0) {
+  if (base::file_system().renameat(shard, name.c_str(), layout_->temporary(), bad.c_str()) != 0) {
     if (errno == ENOENT) return;
     const std::string path = stored_path(kind, key);
     survived(base::fail_errno(ErrorKind::kEnvironment, "move aside", path, errno).error().text());
     return;
   }
   // From now on its age is that of the move. Without it, gc removes it sooner.
-  (void)utimensat(layout_->temporary(), bad.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  (void)base::file_system().utimensat(layout_->temporary(), bad.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 void LocalStore::draw_collection(size_t bytes) {
@@ -247,9 +248,10 @@ void LocalStore::touch_all(Kind kind, std::vector<Digest> keys) {
     if (!shard) continue;
     const std::string name = stored_name(kind, keys[i]);
     struct stat status;
-    if (fstatat(shard.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (base::file_system().fstatat(shard.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (!S_ISREG(status.st_mode) || !is_off_by(status, kTouchUnchanged)) continue;
-    if (utimensat(shard.get(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENOENT) {
+    if (base::file_system().utimensat(shard.get(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno != ENOENT) {
       const std::string path = stored_path(kind, keys[i]);
       survived(base::fail_errno(ErrorKind::kEnvironment, "touch", path, errno).error().text());
     }

@@ -1,5 +1,7 @@
 #include "store/stored_file.h"
 
+#include "base/file_system.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ Checked<std::optional<StoredFile>> open_stored(const Layout& layout, int folder,
   }
   StoredFile file;
   file.fd = std::move(*fd);
-  if (fstat(file.fd.get(), &file.status) != 0) {
+  if (base::file_system().fstat(file.fd.get(), &file.status) != 0) {
     auto error = base::fail_errno(base::ErrorKind::kEnvironment, "stat", name, errno);
     return std::unexpected(Refusal{Flaw::kUnreadable, std::move(error).error().message});
   }

@@ -1,0 +1,110 @@
+// kc build, plan, pack and schema.
+#include "base/compress.h"
+#include "cli/options_parts.h"
+#include "config/settings.h"
+
+namespace kc::cli {
+namespace {
+
+constexpr std::string_view kBuildFooter = R"(
+Examples:
+  kc build -f kernels.yaml -o build/kernels.kcb
+  kc build 'matmul*' --target sm_90 -v
+)";
+constexpr std::string_view kPlanFooter = R"(
+Examples:
+  kc plan -f kernels.yaml
+  kc plan --format=json | jq -r 'select(.state=="miss").unit'
+)";
+constexpr std::string_view kPackFooter = R"(
+Examples:
+  kc pack -f kernels.yaml -o build/kernels.kcb
+  kc pack --level 19
+)";
+constexpr std::string_view kSchemaFooter = R"(
+Examples:
+  kc schema > kernels.schema.json
+  kc schema | jq '."$defs" | keys'
+)";
+
+std::optional<unsigned> parse_jobs(std::string_view text) {
+  const auto number = util::parse_number(text, 1, config::kMaxJobs);
+  return number ? std::optional(static_cast<unsigned>(*number)) : std::nullopt;
+}
+std::optional<uint64_t> parse_count(std::string_view text) {
+  return util::parse_number(text, 0, UINT64_MAX);
+}
+std::optional<int> parse_level(std::string_view text) {
+  const auto number = util::parse_number(text, base::kMinLevel, base::kMaxLevel);
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+std::optional<uint64_t> parse_frame_size(std::string_view text) {
+  const auto size = util::parse_size(text);
+  return size && *size >= config::kMinFrameSize && *size <= config::kMaxFrameSize ? size : std::nullopt;
+}
+
+void add_plan_options(CLI::App* app, BuildArguments& b) {
+  app->add_option("UNIT", b.units, "Units, kernels or globs; all when none is named");
+  app->add_option("-f,--file", b.manifest, "The manifest [kernels.yaml]")->type_name("FILE");
+  app->add_option("--target", b.targets, "Only these targets, comma-separated")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a unit
+      ->type_name("T");
+}
+
+void add_pack_options(CLI::App* app, BuildArguments& b) {
+  app->add_option("-o,--output", b.output,
+                  "The bundle; wins over the manifest's output;\nUNIT and --target pack only with it")
+      ->type_name("FILE");
+  checked_option(app, "--level", b.level, &parse_level, "a zstd level from 1 to 19",
+                 "Compression, 1 to 19 [3]", "N");
+  checked_option(app, "--frame-size", b.frame_size, &parse_frame_size, "a size from 4KiB to 64MiB",
+                 "Raw bytes a frame holds at most [256KiB]", "SIZE");
+  checked_option(app, "--release", b.release, &parse_count, "a number", "Release number in the bundle", "N");
+  app->add_flag("--allow-partial", b.allow_partial, "Pack what there is; marks the bundle partial");
+}
+
+void add_build_options(CLI::App* app, BuildArguments& b) {
+  checked_option(app, "-j,--jobs", b.jobs, &parse_jobs,
+                 util::format("a number from 1 to {}", config::kMaxJobs),
+                 "Compiles at a time [the CPUs allowed]", "N");
+  checked_option(app, "-k,--keep-going", b.keep_going, &parse_count, "a number of failures",
+                 "Stop after N failures; 0 = never [0]", "N");
+  app->add_flag("-n,--dry-run", b.dry_run, "Say what would be compiled");
+  checked_option(app, "--timeout", b.timeout, &util::parse_duration, "a duration such as 60s",
+                 "For each unit [10m]", "D");
+  checked_option(app, "--lock-timeout", b.lock_timeout, &util::parse_duration, "a duration such as 60s",
+                 "Wait this long for another build's unit", "D");
+  app->add_flag("--require-cached", b.require_cached, "Fail when a unit is not in the store");
+}
+
+}  // namespace
+
+void add_build_commands(CLI::App& app, Arguments& a, Commands& commands) {
+  CLI::App* build =
+      commands.add(app, "build", "Compile what is missing and pack the bundle", kBuildFooter,
+                   [&a](const Common& c, Console& out) { return command_build(c, a.build, out); });
+  add_plan_options(build, a.build);
+  add_pack_options(build, a.build);
+  add_build_options(build, a.build);
+  add_store(build, a.build.store, true);
+
+  CLI::App* plan =
+      commands.add(app, "plan", "The units, their keys, hit or miss; compiles nothing", kPlanFooter,
+                   [&a](const Common& c, Console& out) { return command_plan(c, a.build, out); });
+  add_plan_options(plan, a.build);
+  plan->add_flag("--summary", a.build.summary, "One line a kernel instead of one a unit");
+  add_store(plan, a.build.store, false);
+
+  CLI::App* pack =
+      commands.add(app, "pack", "Pack what the store holds; compiles nothing", kPackFooter,
+                   [&a](const Common& c, Console& out) { return command_pack(c, a.build, out); });
+  add_plan_options(pack, a.build);
+  add_pack_options(pack, a.build);
+  add_store(pack, a.build.store, false);
+
+  commands.add(app, "schema", "The JSON schema of manifests, for editors", kSchemaFooter,
+               [](const Common& c, Console& out) { return command_schema(c, out); });
+}
+
+}  // namespace kc::cli
