@@ -214,9 +214,10 @@ void BuildText::build_summary(const build::Summary& s) {
       text += output + " is unchanged";
       break;
     case build::OutputState::kNone:
-      text += s.interrupted ? "interrupted; what was compiled is kept"
-              : s.packs     ? "no bundle was written"
-                            : "nothing is packed without -o";
+      text += s.interrupted   ? "interrupted; what was compiled is kept"
+              : s.packs       ? "no bundle was written"
+              : what_.is_warm ? "the store has what was compiled"
+                              : "nothing is packed without -o";
       break;
   }
   if (s.partial) text += " (partial)";

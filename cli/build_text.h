@@ -18,6 +18,7 @@ class BuildText final : public build::Listener {
     bool is_plan_summary = false;  // a line a kernel instead
     bool is_dry_run = false;
     bool is_pack = false;
+    bool is_warm = false;
   };
   BuildText(Console& console, What what) : console_(console), what_(what) {}
 

@@ -26,6 +26,10 @@ int main(int argc, char** argv) {
   if (!environment) {
     return console.fail(environment.error());
   }
+  auto settings = kc::config::read_user_settings(parsed.common.environment);
+  if (!settings) return console.fail(settings.error());
+  parsed.common.settings = std::move(*settings);
+  kc::config::apply(parsed.common.settings, parsed.common.environment);
   const std::string& directory = parsed.common.directory;
   if (!directory.empty() && chdir(directory.c_str()) != 0) {
     const auto error = kc::base::fail_errno(kc::base::ErrorKind::kInput, "change into", directory, errno);

@@ -120,6 +120,17 @@ void add_store(CLI::App* app, StoreArguments& store, bool with_mode) {
   app->add_flag("--strict-store", store.strict, "Trouble with the store is an error");
 }
 
+void add_keys(CLI::App* app, KeyArguments& keys, const char* what) {
+  app->add_option("--key", keys.keys, what)->allow_extra_args(false)->type_name("PUB");
+  app->add_option("--key-dir", keys.folder, "The same with all *.pem and *.pub files of DIR")
+      ->type_name("DIR");
+}
+
+void add_import_keys(CLI::App* app, KeyArguments& keys) {
+  add_keys(app, keys, "Trust this public key, too; repeatable");
+  app->add_flag("--trust-unsigned", keys.trust_unsigned, "Take it whoever made it; --sign refuses it later");
+}
+
 CLI::App* Commands::add(CLI::App& parent, const char* name, const char* description,
                         std::string_view examples, Run run) {
   CLI::App* sub = parent.add_subcommand(name, description);

@@ -1,4 +1,4 @@
-// kc build, plan, pack and schema.
+// kc build, plan, pack, lock and schema.
 #include "base/compress.h"
 #include "cli/options_parts.h"
 #include "config/settings.h"
@@ -20,6 +20,16 @@ constexpr std::string_view kPackFooter = R"(
 Examples:
   kc pack -f kernels.yaml -o build/kernels.kcb
   kc pack --level 19
+)";
+constexpr std::string_view kLockFooter = R"(
+Examples:
+  kc lock                        write kc.lock beside kernels.yaml
+  kc lock --check                in CI: is it up to date?
+)";
+constexpr std::string_view kWarmFooter = R"(
+Examples:
+  kc warm -f kernels.yaml --target sm_90
+  kc warm --from build/demo.kcb --key release.pub
 )";
 constexpr std::string_view kSchemaFooter = R"(
 Examples:
@@ -45,11 +55,17 @@ std::optional<uint64_t> parse_frame_size(std::string_view text) {
 
 void add_plan_options(CLI::App* app, BuildArguments& b) {
   app->add_option("UNIT", b.units, "Units, kernels or globs; all when none is named");
-  app->add_option("-f,--file", b.manifest, "The manifest [kernels.yaml]")->type_name("FILE");
+  app->add_option("-f,--file", b.manifest, "The manifest [kernels.yaml]")
+      ->each([&b](const std::string&) { b.names_manifest = true; })
+      ->type_name("FILE");
   app->add_option("--target", b.targets, "Only these targets, comma-separated")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a unit
       ->type_name("T");
+  app->add_flag("--locked", b.locked, "The compilers must be those of kc.lock");
+  app->add_option("--identity-from", b.identity_from,
+                  "Where there is no compiler: that of this bundle's code")
+      ->type_name("BUNDLE");
 }
 
 void add_pack_options(CLI::App* app, BuildArguments& b) {
@@ -62,6 +78,13 @@ void add_pack_options(CLI::App* app, BuildArguments& b) {
                  "Raw bytes a frame holds at most [256KiB]", "SIZE");
   checked_option(app, "--release", b.release, &parse_count, "a number", "Release number in the bundle", "N");
   app->add_flag("--allow-partial", b.allow_partial, "Pack what there is; marks the bundle partial");
+}
+
+void add_sign_options(CLI::App* app, BuildArguments& b) {
+  CLI::Option* sign = app->add_option("--sign", b.sign, "Sign the bundle with this private key");
+  sign->type_name("KEY");
+  add_keys(app, b.keys, "With --sign: may have signed what was imported");
+  for (const char* name : {"--key", "--key-dir"}) app->get_option(name)->needs(sign);
 }
 
 void add_build_options(CLI::App* app, BuildArguments& b) {
@@ -86,6 +109,7 @@ void add_build_commands(CLI::App& app, Arguments& a, Commands& commands) {
                    [&a](const Common& c, Console& out) { return command_build(c, a.build, out); });
   add_plan_options(build, a.build);
   add_pack_options(build, a.build);
+  add_sign_options(build, a.build);
   add_build_options(build, a.build);
   add_store(build, a.build.store, true);
 
@@ -101,7 +125,23 @@ void add_build_commands(CLI::App& app, Arguments& a, Commands& commands) {
                    [&a](const Common& c, Console& out) { return command_pack(c, a.build, out); });
   add_plan_options(pack, a.build);
   add_pack_options(pack, a.build);
+  add_sign_options(pack, a.build);
   add_store(pack, a.build.store, false);
+
+  CLI::App* warm =
+      commands.add(app, "warm", "Fill the store, pack nothing", kWarmFooter,
+                   [&a](const Common& c, Console& out) { return command_warm(c, a.build, out); });
+  add_plan_options(warm, a.build);
+  add_build_options(warm, a.build);
+  warm->add_option("--from", a.build.from, "Take what this bundle has; needs no compiler")
+      ->type_name("BUNDLE");
+  add_import_keys(warm, a.build.keys);
+  add_store(warm, a.build.store, true);
+
+  CLI::App* lock = commands.add(app, "lock", "Write which compilers are used into kc.lock", kLockFooter,
+                                [&a](const Common& c, Console& out) { return command_lock(c, a.lock, out); });
+  lock->add_option("-f,--file", a.lock.manifest, "The manifest [kernels.yaml]")->type_name("FILE");
+  lock->add_flag("--check", a.lock.check, "Write nothing; exit 1 when it is not up to date");
 
   commands.add(app, "schema", "The JSON schema of manifests, for editors", kSchemaFooter,
                [](const Common& c, Console& out) { return command_schema(c, out); });

@@ -1,4 +1,4 @@
-// kc show, verify, diff and extract.
+// kc show, verify, diff, extract, keygen and sign.
 #include "cli/options_parts.h"
 
 namespace kc::cli {
@@ -21,13 +21,33 @@ Examples:
 constexpr std::string_view kVerifyFooter = R"(
 Examples:
   kc verify build/demo.kcb
-  kc verify build/demo.kcb && scp build/demo.kcb server:
+  kc verify build/demo.kcb --key release.pub --name demo --min-release 3
 )";
+constexpr std::string_view kKeygenFooter = R"(
+The private key is encrypted with the passphrase in KC_KEY_PASSPHRASE, if there
+is one.
+
+Examples:
+  kc keygen release              writes release.key and release.pub
+  kc keygen -o /secure/ci.key    writes ci.pub beside it
+)";
+constexpr std::string_view kSignFooter = R"(
+Examples:
+  kc sign build/demo.kcb --key release.key
+  kc sign build/demo.kcb --export message
+  openssl pkeyutl -sign -rawin -inkey release.key -in message -out signature
+  kc sign build/demo.kcb --attach signature --key release.pub
+)";
+
 constexpr std::string_view kExtractFooter = R"(
 Examples:
   kc extract build/demo.kcb vec_add@sm_90 -o vec_add.cubin
   kc extract build/demo.kcb --all cubins/
 )";
+
+std::optional<uint64_t> parse_release(std::string_view text) {
+  return util::parse_number(text, 0, UINT64_MAX);
+}
 
 }  // namespace
 
@@ -40,8 +60,13 @@ void add_bundle_commands(CLI::App& app, Arguments& a, Commands& commands) {
 
   CLI::App* verify =
       commands.add(app, "verify", "Check every byte of a bundle", kVerifyFooter,
-                   [&a](const Common& c, Console& out) { return command_verify(c, a.bundle, out); });
-  verify->add_option("BUNDLE", a.bundle.bundle, "The .kcb file")->required();
+                   [&a](const Common& c, Console& out) { return command_verify(c, a.verify, out); });
+  verify->add_option("BUNDLE", a.verify.bundle, "The .kcb file")->required();
+  add_keys(verify, a.verify.keys, "Must be signed by this key; repeatable: by any");
+  verify->add_option("--name", a.verify.name, "Must have this name")->type_name("NAME");
+  checked_option(verify, "--min-release", a.verify.min_release, &parse_release, "a number",
+                 "Must have this release or a later one", "N");
+  verify->add_flag("--allow-partial", a.verify.allow_partial, "May lack units, also with --key");
 
   CLI::App* diff = commands.add(app, "diff", "Compare two bundles", kDiffFooter,
                                 [&a](const Common& c, Console& out) { return command_diff(c, a.diff, out); });
@@ -60,6 +85,23 @@ void add_bundle_commands(CLI::App& app, Arguments& a, Commands& commands) {
   extract->add_option("UNIT", a.bundle.units, "One unit, with -o")->expected(0, 1);
   extract->add_option("-o,--output", a.bundle.output, "Where the unit's code object goes")->type_name("FILE");
   extract->add_option("--all", a.bundle.directory, "All units, each in a file below DIR")->type_name("DIR");
+
+  CLI::App* keygen =
+      commands.add(app, "keygen", "Make a key that signs bundles", kKeygenFooter,
+                   [&a](const Common& c, Console& out) { return command_keygen(c, a.keygen, out); });
+  keygen->add_option("NAME", a.keygen.name, "Writes NAME.key and NAME.pub");
+  keygen->add_option("-o,--output", a.keygen.output, "Where the private key goes")->type_name("FILE");
+  keygen->add_flag("--passphrase", a.keygen.ask_passphrase, "Ask for a passphrase on the terminal");
+
+  CLI::App* sign = commands.add(app, "sign", "Sign a bundle", kSignFooter,
+                                [&a](const Common& c, Console& out) { return command_sign(c, a.sign, out); });
+  sign->add_option("BUNDLE", a.sign.bundle, "The .kcb file")->required();
+  sign->add_option("--key", a.sign.key, "The private key; with --attach the public one")->type_name("KEY");
+  sign->add_option("--export", a.sign.export_to, "Write what is to be signed there, sign nothing")
+      ->type_name("FILE");
+  sign->add_option("--attach", a.sign.attach, "Add a signature that was made elsewhere: 64 raw bytes")
+      ->type_name("FILE");
+  sign->add_flag("--passphrase", a.sign.ask_passphrase, "Ask for the key's passphrase on the terminal");
 }
 
 }  // namespace kc::cli

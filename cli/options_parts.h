@@ -20,10 +20,21 @@ namespace kc::cli {
 struct Arguments {
   Common common;
   BuildArguments build;
+  LockArguments lock;
   BundleArguments bundle;
+  VerifyArguments verify;
+  KeygenArguments keygen;
+  SignArguments sign;
   DiffArguments diff;
   GcArguments gc;
+  PinArguments pin;
+  StoreVerifyArguments store_verify;
   StoreArguments store;
+  StoredArguments stored;
+  ListArguments list;
+  RemoveArguments remove;
+  ExportArguments export_to;
+  ImportArguments import_from;
   bool verbose = false;
   bool quiet = false;
 };
@@ -54,6 +65,10 @@ void add_entry_commands(CLI::App& store, Arguments& a, Commands& commands);
 std::string footer(std::string_view examples);
 void add_common(CLI::App* app, Arguments& a);
 void add_store(CLI::App* app, StoreArguments& store, bool with_mode);
+/// --key and --key-dir.
+void add_keys(CLI::App* app, KeyArguments& keys, const char* what);
+/// The same with --trust-unsigned, for what brings code into the store.
+void add_import_keys(CLI::App* app, KeyArguments& keys);
 
 /// An option whose text is checked by kc's own readers, the same as those of manifest and variables.
 template <typename T>

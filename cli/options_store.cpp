@@ -9,6 +9,29 @@ constexpr std::string_view kGcFooter = R"(
 Examples:
   kc gc --max-size 2GiB
   kc gc --max-age 30d --dry-run
+  kc gc --only-keep --keep kernels.yaml --keep release.kcb
+What is pinned (`kc store pin`) or needed by a --keep survives any limit.
+)";
+constexpr std::string_view kVerifyFooter = R"(
+Examples:
+  kc store verify --store /var/cache/kc
+  kc store verify --repair       what is damaged is compiled again when needed
+)";
+constexpr std::string_view kPinFooter = R"(
+Examples:
+  kc store pin release-1 -f release-1.kcb
+  kc store pin nightly -f kernels.yaml --target sm_90
+The pin is of the keys as they are now: pin again when the manifest changes.
+)";
+constexpr std::string_view kUnpinFooter = R"(
+Examples:
+  kc store unpin release-1
+  kc store unpin nightly --store /var/cache/kc
+)";
+constexpr std::string_view kPinsFooter = R"(
+Examples:
+  kc store pins
+  kc store pins --format=json
 )";
 constexpr std::string_view kStoreFooter = R"(
 Examples:
@@ -16,19 +39,44 @@ Examples:
   kc store verify --store /var/cache/kc
 )";
 
+void add_pin_commands(CLI::App& store, Arguments& a, Commands& commands) {
+  CLI::App* pin =
+      commands.add(store, "pin", "Keep what a manifest or bundle needs, whatever is collected", kPinFooter,
+                   [&a](const Common& c, Console& out) { return command_store_pin(c, a.pin, out); });
+  pin->add_option("NAME", a.pin.name, "The pin's name; one of this name is replaced")->required();
+  pin->add_option("-f,--file", a.pin.file, "The manifest or bundle [kernels.yaml]")->type_name("FILE");
+  pin->add_option("--target", a.pin.targets, "Only these targets of a manifest")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("T");
+  add_store(pin, a.pin.store, false);
+  CLI::App* unpin =
+      commands.add(store, "unpin", "Remove a pin, not what it kept", kUnpinFooter,
+                   [&a](const Common& c, Console& out) { return command_store_unpin(c, a.pin, out); });
+  unpin->add_option("NAME", a.pin.name, "The pin's name")->required();
+  add_store(unpin, a.pin.store, false);
+  add_store(commands.add(store, "pins", "What is pinned, and how much of it is there", kPinsFooter,
+                         [&a](const Common& c, Console& out) { return command_store_pins(c, a.store, out); }),
+            a.store, false);
+}
+
 }  // namespace
 
 void add_store_commands(CLI::App& app, Arguments& a, Commands& commands) {
   CLI::App* gc = commands.add(app, "gc", "Make the store smaller, oldest entries first", kGcFooter,
                               [&a](const Common& c, Console& out) { return command_gc(c, a.gc, out); });
   checked_option(gc, "--max-size", a.gc.max_size, &util::parse_size, "a size such as 2GiB",
-                 "Down to this size [5GiB, when no age is given]", "SIZE");
+                 "Down to this size [5GiB, without age and --only-keep]", "SIZE");
   checked_option(gc, "--max-age", a.gc.max_age, &util::parse_duration, "a duration such as 30d",
                  "Remove what was not used for this long", "D");
+  gc->add_option("--keep", a.gc.keep, "What this manifest or bundle needs stays; several times")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  gc->add_flag("--only-keep", a.gc.only_keep, "All that is neither kept nor pinned goes");
   gc->add_flag("-n,--dry-run", a.gc.dry_run, "Only say what would go");
   add_store(gc, a.gc.store, false);
 
-  CLI::App* store = app.add_subcommand("store", "stats, path, verify: look after the store");
+  CLI::App* store = app.add_subcommand("store", "stats, verify, pin and more: look after the store");
   store->require_subcommand(1);
   add_common(store, a);
   store->footer(footer(kStoreFooter));
@@ -39,10 +87,12 @@ void add_store_commands(CLI::App& app, Arguments& a, Commands& commands) {
   add_store(commands.add(*store, "path", "Where the store is", kStoreFooter,
                          [&a](const Common& c, Console& out) { return command_store_path(c, a.store, out); }),
             a.store, false);
-  add_store(
-      commands.add(*store, "verify", "Read and check every entry and record", kStoreFooter,
-                   [&a](const Common& c, Console& out) { return command_store_verify(c, a.store, out); }),
-      a.store, false);
+  CLI::App* verify = commands.add(
+      *store, "verify", "Read and check every entry, record and pin", kVerifyFooter,
+      [&a](const Common& c, Console& out) { return command_store_verify(c, a.store_verify, out); });
+  verify->add_flag("--repair", a.store_verify.repair, "Move what is damaged aside");
+  add_store(verify, a.store_verify.store, false);
+  add_pin_commands(*store, a, commands);
   add_entry_commands(*store, a, commands);
 }
 

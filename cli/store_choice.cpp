@@ -15,6 +15,7 @@ build::StoreChoice choose_store(const Common& common, const StoreArguments& argu
   const std::string directory = config::store_directory(arguments.directory, environment);
   build::StoreChoice choice;
   if (!directory.empty()) choice.directory = base::absolute_path(directory).value_or(directory);
+  choice.read_only_directories = environment.store_read_only_dirs.value_or(std::vector<std::string>{});
   choice.mode = arguments.mode.value_or(environment.store_mode ? parse_mode(*environment.store_mode)
                                                                : store::Mode::kReadWrite);
   choice.limit_bytes = environment.store_limit.value_or(config::kDefaultStoreLimit);

@@ -21,16 +21,6 @@ std::unexpected<base::Error> not_available(std::string_view backend) {
                     util::format("backend {} is not built into this kc", util::escape(backend)));
 }
 
-base::Digest identity_of(const Compiler& compiler) {
-  base::KeyHasher hasher(kIdentityDomain);
-  hasher.field(kBackendField, compiler.backend);
-  for (const IdentityFile& file : compiler.files) {
-    hasher.field(kRoleField, file.role);
-    hasher.field(kDigestField, file.digest.view());
-  }
-  return hasher.finish();
-}
-
 }  // namespace
 
 const std::vector<Description>& descriptions() {
@@ -53,6 +43,30 @@ base::Result<Compiler> find_compiler(std::string_view backend, const SearchVaria
                                                           : loom::find(variables, known, steps, earlier));
   compiler.identity = identity_of(compiler);
   return compiler;
+}
+
+bool is_named(std::string_view backend, const SearchVariables& variables) {
+  if (backend == tileiras::kName) {
+    return is_set(variables.kc_tileiras) || is_set(variables.cutile_tileiras_path);
+  }
+  if (backend == loom::kName) {
+    return is_set(variables.kc_loom_library) || is_set(variables.hrx_loom_library);
+  }
+  return false;
+}
+
+base::Digest identity_of(const Compiler& compiler) {
+  base::KeyHasher hasher(kIdentityDomain);
+  hasher.field(kBackendField, compiler.backend);
+  for (const IdentityFile& file : compiler.files) {
+    hasher.field(kRoleField, file.role);
+    hasher.field(kDigestField, file.digest.view());
+  }
+  return hasher.finish();
+}
+
+std::string_view identity_domain() {
+  return kIdentityDomain;
 }
 
 bool is_unchanged(const Compiler& compiler) {

@@ -123,6 +123,15 @@ base::Result<Compiler> find_compiler(std::string_view backend, const SearchVaria
                                      const KnownDigest& known, std::vector<SearchStep>* steps = nullptr,
                                      const Compiler* earlier = nullptr);
 
+/// Whether a variable names the compiler of `backend` itself. Then it is that one or an error: nothing else
+/// may stand in for it.
+bool is_named(std::string_view backend, const SearchVariables& variables);
+
+/// Over backend name, roles and digests of the files, in order.
+base::Digest identity_of(const Compiler& compiler);
+/// Depends on what goes into an identity: its domain, as key domains are.
+std::string_view identity_domain();
+
 /// True when every file still has the tuple it was identified by.
 bool is_unchanged(const Compiler& compiler);
 /// "the compiler changed during the build: <which file>", for a compiler that is not unchanged.

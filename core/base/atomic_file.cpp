@@ -21,6 +21,14 @@ uint64_t random_u64() {
   return value;
 }
 
+Result<void> sync_all(int fd, std::string_view name) {
+  int result;
+  do result = file_system().fsync(fd);
+  while (result != 0 && errno == EINTR);
+  if (result != 0) return fail_errno(ErrorKind::kEnvironment, "sync", name, errno);
+  return {};
+}
+
 std::string unique_name(std::string_view prefix) {
   static std::atomic<uint64_t> counter{0};
   ByteWriter random;
@@ -52,9 +60,7 @@ Result<void> AtomicFile::write(ByteView bytes) {
 }
 
 Result<void> AtomicFile::commit(Sync sync) {
-  if (sync == Sync::kFull && file_system().fsync(fd_.get()) != 0) {
-    return fail_errno(ErrorKind::kEnvironment, "sync", temporary_, errno);
-  }
+  if (sync == Sync::kFull) KC_TRY(sync_all(fd_.get(), temporary_));
   if (file_system().renameat(directory_, temporary_.c_str(), directory_, name_.c_str()) != 0) {
     return fail_errno(ErrorKind::kEnvironment, "replace", name_, errno);
   }
@@ -62,9 +68,7 @@ Result<void> AtomicFile::commit(Sync sync) {
   if (sync == Sync::kFull) {
     KC_ASSIGN(const FileDescriptor folder,
               open_at(directory_, parent_path(name_), O_RDONLY | O_DIRECTORY, 0, ErrorKind::kEnvironment));
-    if (file_system().fsync(folder.get()) != 0) {
-      return fail_errno(ErrorKind::kEnvironment, "sync", parent_path(name_), errno);
-    }
+    KC_TRY(sync_all(folder.get(), parent_path(name_)));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -44,6 +45,8 @@ class AtomicFile {
   FileDescriptor fd_;
 };
 
+/// fsync(2), of a file or a folder, restarted on EINTR.
+Result<void> sync_all(int fd, std::string_view name);
 /// A name that no other process or thread makes: `<prefix><pid>-<counter>-<64 random bits>`.
 std::string unique_name(std::string_view prefix);
 /// 64 bits from the kernel's generator.

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
+#include <utility>
 
 namespace kc::base {
 namespace {
@@ -26,6 +28,13 @@ const EVP_MD* fetched_sha256() {
   }();
   if (md == nullptr) no_sha256();
   return md;
+}
+
+void put_le(std::span<uint8_t, 8> out, uint64_t number) {
+  for (uint8_t& byte : out) {
+    byte = static_cast<uint8_t>(number);
+    number >>= 8;
+  }
 }
 
 int hex_value(char c) {
@@ -79,15 +88,27 @@ Digest read_digest(ByteReader& in) {
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
   ~State() { EVP_MD_CTX_free(context); }
 };
 
-Sha256::Sha256() : state_(std::make_unique<State>()) {
+// What the last digest of this thread used, for the next: making one anew costs as much as hashing 2 KiB.
+std::unique_ptr<Sha256::State>& Sha256::spare() {
+  thread_local std::unique_ptr<State> state;
+  return state;
+}
+
+Sha256::Sha256() : state_(spare() ? std::move(spare()) : std::make_unique<State>()) {
   if (state_->context == nullptr || EVP_DigestInit_ex2(state_->context, fetched_sha256(), nullptr) != 1) {
     no_sha256();
   }
 }
-Sha256::~Sha256() = default;
+
+Sha256::~Sha256() {
+  if (!spare()) spare() = std::move(state_);
+}
 
 Sha256& Sha256::update(ByteView bytes) {
   if (!bytes.empty() && EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) != 1) no_sha256();
@@ -107,18 +128,17 @@ Digest sha256(ByteView bytes) {
 }
 
 KeyHasher& KeyHasher::field(uint8_t tag, ByteView bytes) {
-  ByteWriter head;
-  head.u8(tag);
-  head.u64(bytes.size());
-  hasher_.update(head.bytes());
+  std::array<uint8_t, 9> head{tag};
+  put_le(std::span(head).last<8>(), bytes.size());
+  hasher_.update(ByteView(head));
   hasher_.update(bytes);
   return *this;
 }
 
 KeyHasher& KeyHasher::field(uint8_t tag, uint64_t number) {
-  ByteWriter value;
-  value.u64(number);
-  return field(tag, ByteView(value.bytes()));
+  std::array<uint8_t, 8> value{};
+  put_le(value, number);
+  return field(tag, ByteView(value));
 }
 
 }  // namespace kc::base

@@ -48,6 +48,7 @@ class Sha256 {
 
  private:
   struct State;
+  static std::unique_ptr<State>& spare();
   std::unique_ptr<State> state_;
 };
 

@@ -1,5 +1,6 @@
 #include "base/file_system.h"
 
+#include <stdio.h>  // renameat
 #include <unistd.h>
 
 #include <atomic>

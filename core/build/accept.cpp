@@ -133,6 +133,7 @@ base::Result<void> accept(Work& work, const base::Digest& key, const artifact::A
     result.compiler_version = artifact.compiler_version;
     result.toolkit = artifact.facts.toolkit;
     result.found_target = artifact.facts.found_target;
+    result.signers = arrival.signers;
     result.diagnostics = artifact.diagnostics;
     work.places[index] = place;
     if (arrival.state == UnitState::kCompiled) {
@@ -145,6 +146,11 @@ base::Result<void> accept(Work& work, const base::Digest& key, const artifact::A
       fault = exceeded_limits(work.prepared.limits(index), work.prepared.kernel(index).place, result);
     } else {
       fault = kernel.error();
+      if (!arrival.signers.empty()) {
+        fault->hint =
+            "it was imported, with the kernels that whoever made it had named; `--store-mode refresh` "
+            "compiles it here";
+      }
     }
     ++work.progress.done;
     if (arrival.state == UnitState::kHit) ++work.progress.hits;

@@ -1,11 +1,14 @@
 #include "build/build.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "base/file_system.h"
+#include "build/identities.h"
 #include "build/keys.h"
 #include "build/store_holder.h"
 #include "build/stored_state.h"
@@ -58,7 +61,8 @@ class Build {
   UnitMemory remember(size_t index) const;
   int fail(const Error& error);
   int exit_code() const;
-  void list_missing();
+  Result<void> open_signing_key(bool packs);
+  bool refuses_to_sign();
   void save_state(const std::string& output, const base::FileTuple& tuple);
   void warn_of_store();
   int finish(int code);
@@ -74,6 +78,9 @@ class Build {
   base::Digest state_id_;
   std::optional<State> earlier_;
   std::optional<Work> work_;
+  base::FileTuple signing_key_tuple_;
+  Trust trust_;           // of what is signed: also whoever signs it
+  bool refused_ = false;  // some of it may not be signed
   Summary summary_;
 };
 
@@ -111,8 +118,10 @@ bool Build::is_unchanged() {
   if (store == nullptr || store->options().mode == store::Mode::kRefresh) return false;
   std::optional<StoredState> stored = load_state(*store, options_, manifest_, output_option_, listener_);
   if (!stored) return false;
-  // A dry run and --require-cached ask about the units, not about the output.
-  if (stored->is_own && !options_.dry_run && !options_.require_cached) {
+  // A dry run and --require-cached ask about the units, not about the output; --locked about kc.lock, which
+  // that build may have found to differ.
+  const bool is_locked = !options_.locked || stored->head.locked;
+  if (stored->is_own && !options_.dry_run && !options_.require_cached && is_locked) {
     State& state = stored->head;
     const Freshness freshness = check_state(state, options_.search, started_ns_);
     if (freshness != Freshness::kChanged) {
@@ -135,22 +144,23 @@ bool Build::is_unchanged() {
 bool is_input(const manifest::Plan& plan, const struct stat& status) {
   const auto is_same = [&](const std::string& path) {
     struct stat other;
-    return ::stat(path.c_str(), &other) == 0 && other.st_dev == status.st_dev &&
-           other.st_ino == status.st_ino;
+    return base::file_system().fstatat(AT_FDCWD, path.c_str(), &other, 0) == 0 &&
+           other.st_dev == status.st_dev && other.st_ino == status.st_ino;
   };
   return std::any_of(plan.inputs.begin(), plan.inputs.end(),
                      [&](const manifest::Input& input) { return is_same(input.path); }) ||
          std::any_of(plan.sources.begin(), plan.sources.end(),
-                     [&](const manifest::Source& source) { return is_same(source.path); });
+                     [&](const manifest::Source& source) { return is_same(source.path); }) ||
+         is_same(lock_path(plan.folder));
 }
 
 // Where the bundle goes; empty when none is made.
 Result<std::string> Build::choose_output(const manifest::Plan& plan) const {
-  if (options_.narrowed() && !options_.output) return std::string();
+  if (options_.warm || (options_.narrowed() && !options_.output)) return std::string();
   KC_ASSIGN(std::string output,
             options_.output ? base::Result<std::string>(output_option_) : base::absolute_path(plan.output));
   struct stat status;
-  if (::stat(output.c_str(), &status) != 0) return output;
+  if (base::file_system().fstatat(AT_FDCWD, output.c_str(), &status, 0) != 0) return output;
   if (S_ISDIR(status.st_mode)) {
     return base::fail_at(ErrorKind::kInput, {output}, "is a directory; the output is a .kcb file",
                          "name another with -o");
@@ -170,19 +180,24 @@ Result<std::string> Build::choose_output(const manifest::Plan& plan) const {
   return output;
 }
 
-void Build::list_missing() {
-  std::string hint = "`kc build` compiles what is missing";  // once is enough
-  for (size_t i = 0; i < work_->prepared.units.size(); ++i) {
-    const UnitResult& result = work_->results[i];
-    if (result.state != UnitState::kPending) continue;
-    const std::string& why = result.error.message;  // of a stored answer that the manifest does not allow
-    listener_.error({ErrorKind::kFailed,
-                     why.empty()
-                         ? work_->prepared.unit(i).name + " is not in the store"
-                         : util::format("{} has no code in the store: {}", work_->prepared.unit(i).name, why),
-                     {},
-                     std::exchange(hint, {})});
+// Before anything is compiled: a key that cannot be used is told at once.
+Result<void> Build::open_signing_key(bool packs) {
+  if (!options_.sign || options_.dry_run) return {};
+  if (!packs) {
+    return base::fail(ErrorKind::kInput, "no bundle is made, so there is nothing to sign",
+                      "say with -o which bundle the named units go into");
   }
+  KC_ASSIGN(signing_key_tuple_, base::stat_tuple(*options_.sign));
+  KC_ASSIGN(work_->signing_key, bundle::PrivateKey::read(*options_.sign, options_.passphrase));
+  trust_ = options_.trust;
+  trust_.keys.push_back(work_->signing_key->public_key());
+  return {};
+}
+
+// Asked before the misses are compiled and after it: the engine finds entries, too.
+bool Build::refuses_to_sign() {
+  if (work_->signing_key && !refused_) refused_ = refuse_imported(*work_, trust_) != 0;
+  return refused_;
 }
 
 // After the last compile: what became of the units is counted, what was not tried is marked.
@@ -299,7 +314,20 @@ void Build::save_state(const std::string& output, const base::FileTuple& tuple) 
     const std::string& path = work_->prepared.plan.sources[i].path;
     state.inputs.push_back({base::absolute_path(path).value_or(path), {}, content.tuple, content.digest});
   }
+  for (const manifest::Input& input : work_->prepared.identities.inputs) {
+    state.inputs.push_back({input.path, input.pattern, input.tuple, input.digest});
+  }
+  if (work_->signing_key) {
+    // Of a private key not even a digest is kept.
+    state.inputs.push_back(
+        {base::absolute_path(*options_.sign).value_or(*options_.sign), {}, signing_key_tuple_, {}});
+  }
   state.compilers = work_->prepared.compilers;
+  for (const AbsentCompiler& absent : work_->prepared.identities.absent) {
+    state.absent.emplace_back(absent.compiler.backend, absent.compiler.identity);
+  }
+  state.no_lock = work_->prepared.identities.no_lock;
+  state.locked = work_->prepared.identities.locked;
   state.output = output;
   state.output_tuple = tuple;
   state.unit_count = work_->prepared.units.size();
@@ -385,17 +413,15 @@ int Build::run() {
     if (!spool) return fail(spool.error());
     work_->spool = std::move(*spool);
   }
+  if (auto opened = open_signing_key(packs); !opened) return fail(opened.error());
 
   // 4. What the store holds.
   if (auto looked = look_up(*work_); !looked) return fail(looked.error());
-  const bool missing = std::any_of(work_->results.begin(), work_->results.end(),
-                                   [](const UnitResult& r) { return r.state == UnitState::kPending; });
-  int code = 0;
-  if (missing && (options_.require_cached || options_.pack_only)) {
-    list_missing();
-    code = code_of(ErrorKind::kFailed);
-  } else if (!options_.dry_run) {
-    // 5. The rest.
+
+  // 5. The rest.
+  const std::optional<ErrorKind> stop = refuses_to_sign() ? ErrorKind::kFailed : stop_for_missing(*work_);
+  int code = stop ? code_of(*stop) : 0;
+  if (code == 0 && !options_.dry_run) {
     if (auto compiled = compile_misses(*work_); !compiled) {
       listener_.error(compiled.error());
       code = code_of(compiled.error().kind);
@@ -403,6 +429,7 @@ int Build::run() {
   }
   if (work_->stopped) listener_.error(*work_->stopped);
   count_units();
+  if (refuses_to_sign() && code == 0) code = code_of(ErrorKind::kFailed);
   if (code == 0) code = options_.dry_run && summary_.failed == 0 ? 0 : exit_code();
   if (code == 0 && packs && summary_.skipped == summary_.units) {
     code = fail({ErrorKind::kFailed, "every unit was skipped, so there is nothing to pack", {}, {}});
@@ -412,7 +439,7 @@ int Build::run() {
   base::FileTuple tuple;
   std::string recorded;
   const bool partial = code == code_of(ErrorKind::kFailed) && options_.allow_partial &&
-                       !options_.require_cached && summary_.hits + summary_.compiled != 0;
+                       !options_.require_cached && !refused_ && summary_.hits + summary_.compiled != 0;
   summary_.packs = packs;
   if (packs && (code == 0 || partial) && !work_->interrupted()) {
     auto packed = pack(*work_, *output, partial);

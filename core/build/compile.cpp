@@ -147,6 +147,7 @@ Result<void> Misses::start_engine() {
   spec.setup.store_mode = store::Mode::kOff;
   if (work_.store != nullptr) {
     spec.setup.store_directory = work_.store->options().directory;
+    spec.setup.read_only_directories = work_.store->options().read_only_directories;
     spec.setup.store_mode = work_.store->options().mode;
   }
   auto folder = work_.store != nullptr ? work_.store->make_work_folder()
@@ -319,7 +320,7 @@ Result<void> Misses::arrived(const Waiting& waiting, UnitState state, engine::Do
   } else {
     keeper_.put_record(index, content);
   }
-  const Arrival arrival{state, done.seconds, done.peak_bytes, done.content_key};
+  const Arrival arrival{state, done.seconds, done.peak_bytes, done.content_key, done.signers};
   KC_TRY(accept(work_, work_.prepared.units[index].key, done.artifact, arrival));
   return done.content_key ? serve_busy(content, done.artifact, arrival) : Result<void>();
 }
@@ -336,8 +337,9 @@ Result<void> Misses::serve_busy(const base::Digest& content, const artifact::Art
     busy_.erase(busy_.begin() + static_cast<ptrdiff_t>(i));
     is_over(waiting);
     keeper_.put_record(waiting.unit, content);
+    if (work_.store != nullptr) work_.store->found_later(arrival.seconds);
     KC_TRY(accept(work_, work_.prepared.units[waiting.unit].key, artifact,
-                  {UnitState::kHit, arrival.seconds, arrival.peak_bytes, content}));
+                  {UnitState::kHit, arrival.seconds, arrival.peak_bytes, content, arrival.signers}));
   }
   return {};
 }
@@ -356,6 +358,7 @@ Result<void> Misses::ended(engine::Done done) {
       result = arrived(waiting, UnitState::kCompiled, done);
       break;
     case JobState::kHit:
+      if (work_.store != nullptr) work_.store->found_later(done.seconds);
       result = arrived(waiting, UnitState::kHit, done);
       break;
     case JobState::kBusy:

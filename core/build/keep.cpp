@@ -51,7 +51,7 @@ void Keeper::put(uint32_t index, const base::Digest& content, engine::Done& done
   entry.backend = work_.prepared.kernel(index).backend;
   entry.target = unit.target.text;
   entry.entry = unit.entry;
-  entry.kernel = work_.prepared.kernel(index).name;
+  entry.kernel = unit.name;
   entry.artifact = std::move(done.artifact);
   entry.unsupported = unsupported;
   entry.seconds = done.seconds;

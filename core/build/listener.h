@@ -34,6 +34,8 @@ struct UnitResult {
   std::string compiler_version;
   std::string toolkit;
   std::string found_target;
+  /// Of a hit: store::signers_of(). None: it was compiled here.
+  std::vector<std::string> signers;
   artifact::KernelFacts facts;            // of the unit's entry
   std::optional<artifact::Numbers> last;  // of a compiled unit: what the last build had of the same name
   std::vector<artifact::Diagnostic> diagnostics;

@@ -57,17 +57,25 @@ void take_answer(Work& work, const base::Digest& key, const store::Entry& entry)
 struct Found {
   std::optional<base::Digest> content;  // of a job with two keys: what its record says
   std::optional<store::Entry> entry;
+  std::vector<std::string> signers = {};
 };
 
 Found find(store::Store& store, const Prepared& prepared, size_t index) {
   const ChosenUnit& chosen = prepared.units[index];
-  if (!chosen.has_request) return {{}, store.get(chosen.key)};
+  if (!chosen.has_request) {
+    std::optional<store::Entry> entry = store.get(chosen.key);
+    std::vector<std::string> signers;
+    if (entry) signers = store::signers_of(*entry, nullptr);
+    return {{}, std::move(entry), std::move(signers)};
+  }
   const std::optional<store::Record> record = store.get_record(chosen.key);
   if (!record) return {};
   std::optional<store::Entry> entry = store.get(record->content);
   const manifest::Unit& unit = prepared.unit(index);
   if (entry && !store::is_of(*entry, prepared.kernel(index).backend, unit.target.text, unit.entry)) return {};
-  return {record->content, std::move(entry)};
+  std::vector<std::string> signers;
+  if (entry) signers = store::signers_of(*entry, &*record);
+  return {record->content, std::move(entry), std::move(signers)};
 }
 
 }  // namespace
@@ -102,8 +110,9 @@ base::Result<void> look_up(Work& work) {
       } else if (found.entry->unsupported) {
         take_answer(work, key, *found.entry);
       } else {
-        KC_TRY(accept(work, key, found.entry->artifact,
-                      {UnitState::kHit, found.entry->seconds, found.entry->peak_bytes, found.content}));
+        KC_TRY(accept(
+            work, key, found.entry->artifact,
+            {UnitState::kHit, found.entry->seconds, found.entry->peak_bytes, found.content, found.signers}));
       }
     }
   }

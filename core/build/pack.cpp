@@ -8,6 +8,8 @@
 #include "base/file_system.h"
 #include "build/work.h"
 #include "bundle/bundle.h"
+#include "bundle/format.h"
+#include "bundle/signature.h"
 #include "config/settings.h"
 #include "util/limits.h"
 #include "util/text.h"
@@ -24,6 +26,9 @@ constexpr uint32_t kDriverOfToolkit13 = 580;
 
 // A pair of buffers of this size compares two bundles without holding either.
 constexpr size_t kCompareChunk = 1U << 20;
+
+// As many signatures of people as anybody adds to one file; beyond that it is written anew, without them.
+constexpr uint64_t kMostBlocks = 1U << 20;
 
 bool has_code(const UnitResult& result) {
   return result.state == UnitState::kHit || result.state == UnitState::kCompiled;
@@ -62,24 +67,56 @@ bundle::Record record_of(const Work& work, size_t index) {
   return record;
 }
 
-// The tuple of the file `path` if it holds exactly the bytes of `fd`. It is taken before the bytes are
-// compared, of the descriptor that is compared: another build may put another bundle there at any moment.
-std::optional<base::FileTuple> same_bytes(int fd, const std::string& path) {
+// A file that has the content of the bundle that was made, and behind it nothing but signatures of that.
+struct Same {
+  base::FileTuple tuple;
+  uint64_t content_size = 0;
+  base::Bytes blocks;
+  std::vector<bundle::PublicKey> signers;
+};
+
+// Its tuple is taken before the bytes are compared, of the descriptor that is compared: another build may put
+// another bundle there at any moment.
+std::optional<Same> same_content(int fd, const std::string& path) {
   struct stat made;
   auto existing = base::open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
   struct stat there;
   if (!existing || base::file_system().fstat(fd, &made) != 0 ||
       base::file_system().fstat(existing->get(), &there) != 0)
     return {};
-  if (!S_ISREG(there.st_mode) || made.st_size != there.st_size) return {};
+  if (!S_ISREG(there.st_mode) || made.st_size > there.st_size) return {};
   const auto size = static_cast<uint64_t>(made.st_size);
+  const auto rest = static_cast<uint64_t>(there.st_size) - size;
+  if (rest > kMostBlocks) return {};
   for (uint64_t at = 0; at < size; at += kCompareChunk) {
     const size_t count = std::min<uint64_t>(kCompareChunk, size - at);
     const auto a = base::pread_exact(fd, at, count, path);
     const auto b = base::pread_exact(existing->get(), at, count, path);
     if (!a || !b || *a != *b) return {};
   }
-  return base::tuple_of(there);
+  Same same;
+  same.tuple = base::tuple_of(there);
+  same.content_size = size;
+  auto blocks = base::pread_exact(existing->get(), size, rest, path);
+  const auto header = base::pread_exact(fd, 0, bundle::kHeaderSize, path);
+  if (!blocks || !header) return {};
+  const auto signatures = bundle::read_blocks(*blocks);
+  if (!signatures) return {};
+  const base::Bytes message =
+      bundle::bundle_message(base::digest_from(base::ByteView(*header).last(bundle::kDigestSize)));
+  for (const bundle::Signature& signature : *signatures) {
+    if (!bundle::is_valid(signature, message)) return {};
+    same.signers.push_back(signature.key);
+  }
+  same.blocks = std::move(*blocks);
+  return same;
+}
+
+// Whether a bundle with these signatures is what was asked for. More of them than that do no harm: they may
+// have been added by hand, and would be lost with every build.
+bool is_signed_as_asked(const Work& work, const Same& same) {
+  return !work.signing_key ||
+         std::ranges::find(same.signers, work.signing_key->public_key()) != same.signers.end();
 }
 
 }  // namespace
@@ -116,10 +153,16 @@ Result<Packed> pack(Work& work, const std::string& output, bool partial) {
   const util::Stopwatch clock;
   KC_TRY(bundle::write_bundle(file.descriptor(), info, std::move(records), artifact, options));
   packed.seconds = clock.seconds();
-  if (const auto there = same_bytes(file.descriptor(), output)) {
-    packed.state = OutputState::kUnchanged;
-    packed.tuple = *there;
-    return packed;
+  if (const auto there = same_content(file.descriptor(), output)) {
+    if (is_signed_as_asked(work, *there)) {
+      packed.state = OutputState::kUnchanged;
+      packed.tuple = there->tuple;
+      return packed;
+    }
+    KC_TRY(base::pwrite_all(file.descriptor(), there->blocks, there->content_size, output));
+  }
+  if (work.signing_key) {
+    KC_TRY(bundle::sign_bundle(file.descriptor(), *work.signing_key, output));
   }
   if (work.interrupted()) return packed;  // the caller looks at the signal first
   KC_TRY(file.commit(base::Sync::kFull));

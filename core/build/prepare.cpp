@@ -143,36 +143,27 @@ void read_sources(Prepared& prepared, std::vector<Error>& errors) {
   }
 }
 
-void find_compilers(Prepared& prepared, const Options& options, const State* earlier,
+void find_compilers(Prepared& prepared, const Options& options, const State* earlier, Listener& listener,
                     std::vector<Error>& errors) {
   std::map<std::string, std::vector<size_t>> users;
   for (size_t i = 0; i < prepared.units.size(); ++i) users[prepared.kernel(i).backend].push_back(i);
+  std::vector<std::string> backends;
   for (const auto& [name, units] : users) {
     const backend::Description* description = backend::find_description(name);
-    if (description == nullptr || !description->available) {
-      errors.push_back(
-          {ErrorKind::kEnvironment,
-           util::format(
-               "the backend {} is not part of this version of kc, and {} ({}{}) would be built with it", name,
-               util::counted(units.size(), "unit"), prepared.unit(units.front()).name,
-               units.size() > 1 ? ", ..." : ""),
-           prepared.kernel(units.front()).place, "build the other units by name, or with --target"});
+    if (description != nullptr && description->available) {
+      backends.push_back(name);
       continue;
     }
-    const auto known =
-        earlier != nullptr ? known_digests(earlier->compilers, earlier->recorded_ns) : backend::KnownDigest();
-    const backend::Compiler* before = nullptr;
-    if (earlier != nullptr) {
-      const auto at = std::ranges::find(earlier->compilers, name, &backend::Compiler::backend);
-      if (at != earlier->compilers.end()) before = &*at;
-    }
-    auto found = backend::find_compiler(name, options.search, known, nullptr, before);
-    if (found) {
-      prepared.compilers.push_back(std::move(*found));
-    } else {
-      errors.push_back(found.error());
-    }
+    errors.push_back(
+        {ErrorKind::kEnvironment,
+         util::format(
+             "the backend {} is not part of this version of kc, and {} ({}{}) would be built with it", name,
+             util::counted(units.size(), "unit"), prepared.unit(units.front()).name,
+             units.size() > 1 ? ", ..." : ""),
+         prepared.kernel(units.front()).place, "build the other units by name, or with --target"});
   }
+  prepared.identities = find_identities(backends, prepared.plan.folder, options, earlier, listener, errors);
+  prepared.compilers = std::move(prepared.identities.found);
 }
 
 // Units of one kernel follow one another and most are made from the same files: each thread lists them once a
@@ -201,12 +192,26 @@ void compute_keys(Prepared& prepared) {
   });
 }
 
+// The user's settings come behind the manifest's.
+void take_defaults(manifest::Settings& settings, const UserDefaults& defaults) {
+  if (!settings.keep_going) settings.keep_going = defaults.keep_going;
+  if (!settings.level) settings.level = defaults.level;
+  if (!settings.frame_size) settings.frame_size = defaults.frame_size;
+}
+
 }  // namespace
 
 const backend::Compiler* Prepared::compiler(std::string_view backend) const {
-  const auto found = std::find_if(compilers.begin(), compilers.end(),
-                                  [&](const backend::Compiler& c) { return c.backend == backend; });
-  return found == compilers.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(compilers, backend, &backend::Compiler::backend);
+  if (found != compilers.end()) return &*found;
+  const AbsentCompiler* missing = absent(backend);
+  return missing == nullptr ? nullptr : &missing->compiler;
+}
+
+const AbsentCompiler* Prepared::absent(std::string_view backend) const {
+  const auto found = std::ranges::find_if(
+      identities.absent, [&](const AbsentCompiler& absent) { return absent.compiler.backend == backend; });
+  return found == identities.absent.end() ? nullptr : &*found;
 }
 
 InputFiles Prepared::input_files(size_t index) const {
@@ -220,12 +225,14 @@ InputFiles Prepared::input_files(size_t index) const {
 }
 
 std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* earlier, Listener& listener) {
-  manifest::Loaded loaded = manifest::load(options.manifest, backend_rules());
+  manifest::Loaded loaded = manifest::load(options.manifest, backend_rules(), manifest::kMaxUnits,
+                                           options.defaults.timeout.value_or(manifest::kDefaultTimeout));
   for (const Error& warning : loaded.warnings) listener.warning(warning);
   if (!loaded.plan) return report(listener, loaded.errors);
 
   Prepared prepared;
   prepared.plan = std::move(*loaded.plan);
+  take_defaults(prepared.plan.settings, options.defaults);
   prepared.warnings = loaded.warnings.size();
   std::vector<Error> errors;
   const std::vector<bool> chosen = choose(prepared.plan, options, errors);
@@ -240,7 +247,7 @@ std::expected<Prepared, ErrorKind> prepare(const Options& options, const State* 
   }
 
   read_sources(prepared, errors);
-  find_compilers(prepared, options, earlier, errors);
+  find_compilers(prepared, options, earlier, listener, errors);
   if (!errors.empty()) return report(listener, errors);
   look_at_sources(prepared);
 

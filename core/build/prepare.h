@@ -1,5 +1,5 @@
 // From a manifest to keyed units: parses and expands, chooses the named units, reads each source once, finds
-// the compilers, computes the keys. Knows no store.
+// the compilers, or else their identities, and computes the keys. Knows no store.
 #pragma once
 
 #include <expected>
@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/digest.h"
+#include "build/identities.h"
 #include "build/keys.h"
 #include "build/listener.h"
 #include "build/options.h"
@@ -32,13 +33,17 @@ struct Prepared {
   /// Parallel to Plan::sources, whose own contents have moved here; empty for those that neither a chosen
   /// unit nor planning needed.
   std::vector<manifest::SourceContent> sources;
-  std::vector<backend::Compiler> compilers;
-  std::vector<ChosenUnit> units;  // in plan order
+  std::vector<backend::Compiler> compilers;  // those that were found
+  Identities identities;                     // and those that were not; its `found` has moved here
+  std::vector<ChosenUnit> units;             // in plan order
   uint64_t warnings = 0;
 
   const manifest::Unit& unit(size_t index) const { return plan.units[units[index].unit]; }
   const manifest::Kernel& kernel(size_t index) const { return plan.kernels[unit(index).kernel]; }
+  /// Whose identity the keys of `backend` have; perhaps one that is absent.
   const backend::Compiler* compiler(std::string_view backend) const;
+  /// Null when the compiler of `backend` is on this machine.
+  const AbsentCompiler* absent(std::string_view backend) const;
   const manifest::Limits& limits(size_t index) const { return plan.limits[unit(index).limits]; }
   /// What unit `index` is made from.
   InputFiles input_files(size_t index) const;

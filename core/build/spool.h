@@ -13,7 +13,7 @@
 
 namespace kc::build {
 
-/// add() from one thread; read() from any, also while another reads.
+/// add() from one thread; read() from any, also while another reads, but not while one adds.
 class Spool {
  public:
   struct Place {
@@ -25,13 +25,16 @@ class Spool {
   static base::Result<Spool> create(const std::string& folder);
 
   base::Result<Place> add(base::ByteView bytes);
-  /// The bytes that were added, checked against their digest.
+  /// What was added, for somebody who checks it against its digest.
   base::Result<base::Bytes> read(const Place& place) const;
 
  private:
   explicit Spool(base::FileDescriptor fd) : fd_(std::move(fd)) {}
+  base::Result<void> write_waiting();
+
   base::FileDescriptor fd_;
-  uint64_t size_ = 0;
+  uint64_t written_ = 0;  // bytes in the file
+  base::Bytes waiting_;   // what comes behind them
 };
 
 }  // namespace kc::build

@@ -14,6 +14,7 @@ constexpr uint64_t kMaxInput = 1ULL << 30;
 // Whether the file has the recorded content, or the folder the recorded names, although its tuple proves
 // nothing; `tuple` is then what it had when that was looked at.
 bool content_holds(const InputMemory& input, base::FileTuple& tuple) {
+  if (input.digest.is_zero()) return false;
   if (!input.pattern.empty()) {
     const auto listing = manifest::list_folder(input.path, input.pattern);
     if (!listing || listing->digest != input.digest) return false;
@@ -89,6 +90,18 @@ base::Digest state_id(const Options& options, const std::string& manifest, const
   if (options.level) hasher.field(6, static_cast<uint64_t>(*options.level));
   if (options.frame_size) hasher.field(7, *options.frame_size);
   if (options.release) hasher.field(8, *options.release);
+  // Without a compiler nothing can be built that was built with this bundle's help.
+  if (options.identity_from) {
+    hasher.field(9, base::absolute_path(*options.identity_from).value_or(*options.identity_from));
+  }
+  if (options.sign) {
+    hasher.field(10, base::absolute_path(*options.sign).value_or(*options.sign));
+    // Who is trusted no more may have imported what that build has signed.
+    for (const bundle::PublicKey& key : options.trust.keys) hasher.field(11, key.bytes);
+  }
+  if (options.warm) hasher.field(12, uint64_t{1});
+  if (options.defaults.level) hasher.field(13, static_cast<uint64_t>(*options.defaults.level));
+  if (options.defaults.frame_size) hasher.field(14, *options.defaults.frame_size);
   return hasher.finish();
 }
 
@@ -111,6 +124,13 @@ base::Bytes encode_state(const State& state) {
   }
   out.u32(static_cast<uint32_t>(state.compilers.size()));
   for (const backend::Compiler& compiler : state.compilers) backend::write_compiler(out, compiler);
+  out.u32(static_cast<uint32_t>(state.absent.size()));
+  for (const auto& [backend, identity] : state.absent) {
+    out.text(backend);
+    write_digest(out, identity);
+  }
+  out.text(state.no_lock);
+  out.boolean(state.locked);
   out.u32(static_cast<uint32_t>(state.units.size()));
   for (const UnitMemory& unit : state.units) {
     out.text(unit.name);
@@ -144,6 +164,13 @@ std::optional<State> decode_state(base::ByteView bytes, bool with_units) {
   }
   state.compilers.resize(in.count(32));
   for (backend::Compiler& compiler : state.compilers) compiler = backend::read_compiler(in);
+  state.absent.resize(in.count(36));
+  for (auto& [backend, identity] : state.absent) {
+    backend = in.text();
+    identity = read_digest(in);
+  }
+  state.no_lock = in.text();
+  state.locked = in.boolean();
   if (state.skipped_count > state.unit_count) return std::nullopt;
   if (!with_units) return in.ok() ? std::optional(std::move(state)) : std::nullopt;
   state.units.resize(in.count(54));
@@ -177,6 +204,7 @@ Freshness check_state(State& state, const backend::SearchVariables& search, int6
   // kc wrote the output itself and nothing else is expected to: its tuple needs no settling.
   const auto output = base::stat_tuple(state.output);
   if (!output || *output != state.output_tuple) return Freshness::kChanged;
+  if (!state.no_lock.empty() && base::stat_tuple(state.no_lock)) return Freshness::kChanged;
   bool is_news = false;
   for (InputMemory& input : state.inputs) {
     if (!input_holds(input, state.recorded_ns, is_news)) return Freshness::kChanged;
@@ -190,6 +218,12 @@ Freshness check_state(State& state, const backend::SearchVariables& search, int6
       is_news = is_news || !base::is_settled(file.tuple, state.recorded_ns);
     }
     known = std::move(*found);
+  }
+  // A compiler that was not there and is now, or is named now, is the one to build with.
+  for (const auto& [backend, identity] : state.absent) {
+    if (backend::is_named(backend, search) || backend::find_compiler(backend, search, {})) {
+      return Freshness::kChanged;
+    }
   }
   if (!is_news) return Freshness::kUnchanged;
   state.recorded_ns = now_ns;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "artifact/compare.h"
@@ -21,7 +22,7 @@ struct InputMemory {
   std::string path;     // absolute
   std::string pattern;  // of a listed folder, see manifest::list_folder(); empty for a file
   base::FileTuple tuple;
-  base::Digest digest;  // of the file's bytes, or of the listing
+  base::Digest digest;  // of the file's bytes, or of the listing; zero: the tuple alone tells
 };
 
 struct UnitMemory {
@@ -40,7 +41,12 @@ struct State {
   int64_t touched_s = 0;    // when the entries were last marked as used
   std::vector<InputMemory> inputs;
   std::vector<backend::Compiler> compilers;
-  std::string output;  // absolute; empty: that build did not end with a bundle
+  // Identities of compilers that were not found, by backend: kc.lock or a bundle, both among the inputs,
+  // told.
+  std::vector<std::pair<std::string, base::Digest>> absent;
+  std::string no_lock;  // absolute path where no kc.lock was; empty: it is among the inputs
+  bool locked = false;  // kc.lock named exactly the compilers of this build
+  std::string output;   // absolute; empty: that build did not end with a bundle
   base::FileTuple output_tuple;
   uint64_t unit_count = 0;
   uint64_t skipped_count = 0;  // of those: without code, as their kernels allow

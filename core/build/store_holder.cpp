@@ -17,8 +17,9 @@ StoreHolder::~StoreHolder() {
 
 Result<void> StoreHolder::open() {
   if (choice_.mode == store::Mode::kOff) return {};
-  if (choice_.directory.empty()) return open_temporary("neither HOME nor XDG_CACHE_HOME is set");
-  store::Options options{choice_.directory, choice_.mode, choice_.limit_bytes};
+  if (choice_.directory.empty()) return open_without("neither HOME nor XDG_CACHE_HOME is set");
+  const store::Options options{choice_.directory, choice_.mode, choice_.limit_bytes,
+                               choice_.read_only_directories};
   auto opened = store::Store::open(options);
   if (opened) {
     store_ = std::move(*opened);
@@ -26,20 +27,22 @@ Result<void> StoreHolder::open() {
   }
   // A refusal for safety is the user's to decide; what merely does not work never fails a build.
   if (choice_.strict || opened.error().sys_errno == 0) return std::unexpected(opened.error());
-  return open_temporary(opened.error().message);
+  return open_without(opened.error().message);
 }
 
-Result<void> StoreHolder::open_temporary(const std::string& why) {
-  const std::string folder = base::join_path(choice_.temporary_folder, base::unique_name("kc-store-"));
-  store::Options options{folder, store::Mode::kReadWrite, 0};
+// Without the store that was chosen. What is under it is looked into all the same; in read-only mode nothing
+// is made for this build either.
+Result<void> StoreHolder::open_without(const std::string& why) {
+  const bool writes = choice_.mode != store::Mode::kReadOnly;
+  store::Options options{{}, choice_.mode, 0, choice_.read_only_directories};
+  std::string what = why + "; this build keeps nothing";
+  if (writes) options.directory = base::join_path(choice_.temporary_folder, base::unique_name("kc-store-"));
   auto opened = store::Store::open(options);
-  std::string what = why + "; a temporary store serves this build alone";
-  if (opened) {
-    temporary_ = folder;
-    store_ = std::move(*opened);
-  } else {
-    what = why + "; this build keeps nothing";
+  if (opened && writes) {
+    temporary_ = options.directory;
+    what = why + "; a temporary store serves this build alone";
   }
+  if (opened) store_ = std::move(*opened);
   listener_.warning(
       {ErrorKind::kEnvironment, what, {}, "set KC_STORE_DIR or --store to a folder of your own"});
   return {};

@@ -26,7 +26,7 @@ class StoreHolder {
   bool is_temporary() const { return !temporary_.empty(); }
 
  private:
-  base::Result<void> open_temporary(const std::string& why);
+  base::Result<void> open_without(const std::string& why);
 
   const StoreChoice& choice_;
   Listener& listener_;

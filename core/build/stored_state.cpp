@@ -12,7 +12,11 @@ std::optional<StoredState> load_state(store::Store& store, const Options& option
                                       Listener& listener) {
   auto bytes = store.load_state(state_id(options, manifest, output));
   const bool is_own = bytes.has_value();
-  if (!bytes) bytes = store.load_state(state_id(Options(), manifest, {}));
+  if (!bytes) {
+    Options whole;
+    whole.defaults = options.defaults;
+    bytes = store.load_state(state_id(whole, manifest, {}));
+  }
   if (!bytes) return std::nullopt;
   auto head = decode_state(*bytes, false);
   // Another kc may have written other fields in another order; what keys it made stands before them.

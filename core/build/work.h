@@ -9,6 +9,7 @@
 #include "build/options.h"
 #include "build/prepare.h"
 #include "build/spool.h"
+#include "bundle/signature.h"
 #include "store/store.h"
 #include "util/signals.h"
 
@@ -34,6 +35,8 @@ struct Work {
   /// Units that share ChosenUnit::key are one job: indices into prepared.units, by key.
   std::unordered_map<base::Digest, std::vector<uint32_t>> by_key;
 
+  std::optional<bundle::PrivateKey> signing_key = {};  // of Options::sign, when a bundle is made
+
   bool interrupted() { return signals.pending().has_value(); }
 };
 
@@ -43,6 +46,7 @@ struct Arrival {
   double seconds = 0;
   uint64_t peak_bytes = 0;
   std::optional<base::Digest> content_key;  // of units with two keys
+  std::vector<std::string> signers = {};    // of a hit
 };
 
 // In what follows `key` is a ChosenUnit::key. Units of one key may be of kernels that allow different things,
@@ -62,8 +66,14 @@ bool skip(Work& work, const base::Digest& key, const base::Error& why, const Uni
 void set_keys(Work& work, size_t index, const std::optional<base::Digest>& content);
 
 // The passes.
-base::Result<void> look_up(Work& work);         // hits into results and spool
+base::Result<void> look_up(Work& work);  // hits into results and spool
+/// What is missing and must not be compiled (--require-cached, kc pack), or cannot be because its compiler is
+/// not here, is told, all of it; gives what that means for the build, nothing when it can go on.
+std::optional<base::ErrorKind> stop_for_missing(Work& work);
 base::Result<void> compile_misses(Work& work);  // the rest, in the engine
+/// Tells the listener of every unit with code that `trust` does not let a signature vouch for; how many there
+/// are.
+uint64_t refuse_imported(Work& work, const Trust& trust);
 struct Packed {
   OutputState state = OutputState::kNone;
   base::FileTuple tuple;

@@ -15,6 +15,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "bundle/signature.h"
 
 namespace kc::bundle {
 
@@ -69,7 +70,8 @@ struct WriteOptions {
 };
 
 /// Gives the code object of `records[index]`. Called from several threads; must give the same bytes each
-/// time.
+/// time, and those of the digest that the record states: other ones are found, and fail the bundle with
+/// ErrorKind::kEnvironment.
 using ArtifactSource = std::function<base::Result<base::Bytes>(size_t index)>;
 
 /// Writes a whole bundle to `fd` (an empty file open for reading and writing). The bytes depend on info,
@@ -77,6 +79,9 @@ using ArtifactSource = std::function<base::Result<base::Bytes>(size_t index)>;
 /// ErrorKind::kInternal.
 base::Result<void> write_bundle(int fd, const Info& info, std::vector<Record> records,
                                 const ArtifactSource& artifacts, const WriteOptions& options);
+
+/// Signs what write_bundle() has written to `fd`: one block behind it. `name` is for messages.
+base::Result<Signature> sign_bundle(int fd, const PrivateKey& key, std::string_view name);
 
 /// A bundle open for reading; every byte it hands out was checked against the chain of digests. Not for
 /// concurrent use. Errors: ErrorKind::kFailed for what is damaged, foreign or newer, kInput for what cannot
@@ -118,6 +123,16 @@ class Reader {
   };
   /// Walks the blocks behind the content; each one's own digest is checked, no signature is.
   base::Result<std::vector<SignatureBlock>> signature_blocks();
+  /// The Ed25519 signatures among them, in the order of the file; none of them is checked: bundle_message()
+  /// of header_digest() is what each of them should be of.
+  base::Result<std::vector<Signature>> signatures();
+  /// Where the signature blocks begin: all before it is what they are about.
+  uint64_t content_size() const;
+
+  /// Replaces the file by one with this signature behind the others, at once (temporary file, sync, rename);
+  /// this reader goes on with the old one. False: it has a valid one of that key already. ErrorKind::kFailed:
+  /// it is no signature of this bundle, or there is no room for one more.
+  base::Result<bool> add_signature(const Signature& signature);
 
   /// Reads and checks everything: all pages, frames, artifacts, padding, order, and that no byte is
   /// uncovered. All faults that can be told apart are reported, up to a thousand.

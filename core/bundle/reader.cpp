@@ -214,6 +214,9 @@ base::Digest Reader::header_digest() const {
 uint64_t Reader::file_size() const {
   return impl_->file_size;
 }
+uint64_t Reader::content_size() const {
+  return impl_->header.layout.content_size;
+}
 uint32_t Reader::record_count() const {
   return impl_->header.record_count;
 }

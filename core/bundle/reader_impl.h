@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
+#include "bundle/blocks.h"
 #include "bundle/bundle.h"
 #include "bundle/format.h"
 #include "bundle/pages.h"
@@ -28,7 +30,8 @@ struct Reader::Impl {
   /// The raw bytes of a frame, its stored bytes checked first.
   base::Result<base::Bytes> frame_bytes(uint32_t number, const FrameEntry& entry);
   base::Result<Pairs> metadata();
-  base::Result<std::vector<SignatureBlock>> signature_blocks();
+  base::Result<void> walk_signatures(const std::function<void(Block)>& visit) const;
+  base::Result<std::vector<SignatureBlock>> signature_blocks() const;
 
   std::unexpected<base::Error> damaged(const std::string& what) const;
   std::unexpected<base::Error> bad_record(uint32_t number, const std::string& what) const;

@@ -269,8 +269,9 @@ class Writer {
       const Record& record = records_[i];
       KC_ASSIGN(const base::Bytes code, artifacts_(i));
       if (base::sha256(code) != record.artifact_digest) {
-        return base::fail(ErrorKind::kInternal,
-                          "the code object of " + record.unit() + " changed while packing");
+        return base::fail(ErrorKind::kEnvironment,
+                          "the code object of " + record.unit() + " changed while packing",
+                          "check the disk and memory of this machine");
       }
       raw.resize(align_to(raw.size(), kAlignment));
       raw.insert(raw.end(), code.begin(), code.end());

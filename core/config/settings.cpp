@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/compress.h"
 #include "base/files.h"
@@ -37,6 +39,15 @@ Result<void> checked(const char* name, std::string_view expected, std::optional<
   return {};
 }
 
+// Paths separated by colons. A relative one would be another store in each folder, and an empty one is a
+// mistake of whoever put them together.
+std::optional<std::vector<std::string>> parse_folders(const std::string& text) {
+  std::vector<std::string> out = util::split(text, ':');
+  const bool is_good =
+      std::ranges::all_of(out, [](const std::string& path) { return path.starts_with('/'); });
+  return is_good ? std::optional(std::move(out)) : std::nullopt;
+}
+
 auto number_between(uint64_t least, uint64_t most) {
   return [least, most](const std::string& text) { return util::parse_number(text, least, most); };
 }
@@ -48,12 +59,12 @@ Result<Environment> read_environment() {
   env.store_dir = variable("KC_STORE_DIR");
   KC_TRY(checked("KC_STORE_MODE", "rw, ro, off or refresh", env.store_mode,
                  [](const std::string& text) -> std::optional<std::string> {
-                   constexpr std::array<std::string_view, 4> kModes{"rw", "ro", "off", "refresh"};
-                   if (std::find(kModes.begin(), kModes.end(), text) == kModes.end()) return std::nullopt;
-                   return text;
+                   return is_store_mode(text) ? std::optional(text) : std::nullopt;
                  }));
   KC_TRY(checked("KC_STORE_LIMIT", "a size such as 5GiB, or 0 for none", env.store_limit,
                  [](const std::string& text) { return util::parse_size(text); }));
+  KC_TRY(checked("KC_STORE_READ_ONLY_DIRS", "absolute paths separated by colons", env.store_read_only_dirs,
+                 parse_folders));
   KC_TRY(checked("KC_JOBS", util::format("a whole number from 1 to {}", kMaxJobs), env.jobs,
                  number_between(1, kMaxJobs)));
   KC_TRY(checked("KC_KEEP_GOING", "a number of failures, 0 for never stop", env.keep_going,
@@ -72,6 +83,7 @@ Result<Environment> read_environment() {
       }));
   env.tileiras = variable("KC_TILEIRAS");
   env.loom_library = variable("KC_LOOM_LIBRARY");
+  env.key_passphrase = variable("KC_KEY_PASSPHRASE");
   env.cutile_tileiras_path = variable("CUTILE_TILEIRAS_PATH");
   env.virtual_env = variable("VIRTUAL_ENV");
   env.path = variable("PATH");
@@ -79,6 +91,7 @@ Result<Environment> read_environment() {
   env.hrx_loom_library = variable("HRX_LOOM_LIBRARY");
   env.library_path = variable("LD_LIBRARY_PATH");
   env.xdg_cache_home = variable("XDG_CACHE_HOME");
+  env.xdg_config_home = variable("XDG_CONFIG_HOME");
   env.home = variable("HOME");
   env.tmpdir = variable("TMPDIR");
   env.no_color = variable("NO_COLOR");
@@ -86,6 +99,11 @@ Result<Environment> read_environment() {
   env.term = variable("TERM");
   env.columns = variable("COLUMNS");
   return env;
+}
+
+bool is_store_mode(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kModes{"rw", "ro", "off", "refresh"};
+  return std::find(kModes.begin(), kModes.end(), text) != kModes.end();
 }
 
 std::string store_directory(const std::optional<std::string>& flag, const Environment& environment) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "util/time.h"
@@ -13,9 +15,11 @@ namespace kc::config {
 /// The variables that kc reads; an empty one counts as unset.
 struct Environment {
   // kc's own, checked: nonsense is an error that names the variable.
-  std::optional<std::string> store_dir;      // KC_STORE_DIR
-  std::optional<std::string> store_mode;     // KC_STORE_MODE: rw, ro, off, refresh
-  std::optional<uint64_t> store_limit;       // KC_STORE_LIMIT, a size; 0 = none
+  std::optional<std::string> store_dir;   // KC_STORE_DIR
+  std::optional<std::string> store_mode;  // KC_STORE_MODE: rw, ro, off, refresh
+  std::optional<uint64_t> store_limit;    // KC_STORE_LIMIT, a size; 0 = none
+  // KC_STORE_READ_ONLY_DIRS, separated by colons, each absolute
+  std::optional<std::vector<std::string>> store_read_only_dirs;
   std::optional<unsigned> jobs;              // KC_JOBS
   std::optional<uint64_t> keep_going;        // KC_KEEP_GOING
   std::optional<util::Nanoseconds> timeout;  // KC_TIMEOUT
@@ -23,14 +27,19 @@ struct Environment {
   std::optional<uint64_t> frame_size;        // KC_FRAME_SIZE
   std::optional<std::string> tileiras;       // KC_TILEIRAS
   std::optional<std::string> loom_library;   // KC_LOOM_LIBRARY
+  // KC_KEY_PASSPHRASE: of the private key that signs; unlike all else never shown
+  std::optional<std::string> key_passphrase;
   // Other people's.
   std::optional<std::string> cutile_tileiras_path, virtual_env, path, cuda_home;
   std::optional<std::string> hrx_loom_library, library_path;  // HRX_LOOM_LIBRARY, LD_LIBRARY_PATH
-  std::optional<std::string> xdg_cache_home, home, tmpdir;
+  std::optional<std::string> xdg_cache_home, xdg_config_home, home, tmpdir;
   std::optional<std::string> no_color, clicolor_force, term, columns;
 };
 
 base::Result<Environment> read_environment();
+
+/// One of `rw`, `ro`, `off` and `refresh`.
+bool is_store_mode(std::string_view text);
 
 /// Ranges of the numbers that flags, variables and manifests share.
 inline constexpr unsigned kMaxJobs = 1024;

@@ -32,8 +32,12 @@ class Engine {
   int serve() {
     std::array<uint8_t, 64 << 10> buffer;
     for (;;) {
-      const ssize_t got = ::read(kSocket, buffer.data(), buffer.size());
-      if (got < 0 && errno == EINTR) continue;
+      // A thread that waits in read() is also woken by each answer that kc takes out of the connection, since
+      // that makes room in it (unix_write_space() of Linux); one in poll() is not.
+      pollfd connection{kSocket, POLLIN, 0};
+      if (::poll(&connection, 1, -1) < 0 && errno != EINTR) break;
+      const ssize_t got = ::recv(kSocket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (got <= 0) break;
       frames_.feed(kc::base::ByteView(buffer.data(), static_cast<size_t>(got)));
       if (const int code = handle_all(); code != 0) return leave(code);

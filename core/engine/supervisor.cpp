@@ -42,13 +42,18 @@ constexpr auto kAway = std::chrono::seconds(1);
 // While an engine has enough to do, what it says of small compiles is heard this much later, several answers
 // at once: each that wakes kc, and each job that wakes the engine, costs it as much as a part of a small
 // compile.
-constexpr auto kQuiet = std::chrono::milliseconds(5);
 constexpr double kQuietSeconds = 0.005;
 constexpr double kEnoughSeconds = 2 * kQuietSeconds;  // a slot
 // Of a socket's buffer, 200 KiB where nobody changed it, these fill less than a half: no engine waits for kc.
 constexpr size_t kSmallAnswer = 12U << 10;
 constexpr double kMostAnswers = 8;
 constexpr auto kTrimLogsEvery = std::chrono::milliseconds(250);
+
+// In whole milliseconds, since poll() knows no others: none when so many answers come earlier.
+std::chrono::milliseconds quiet_time(uint32_t slots, double seconds) {
+  return std::chrono::floor<std::chrono::milliseconds>(
+      std::chrono::duration<double>(std::min(kQuietSeconds, kMostAnswers * seconds / slots)));
+}
 
 int poll_milliseconds(util::Nanoseconds time) {
   const auto count = std::chrono::ceil<std::chrono::milliseconds>(time).count();
@@ -273,9 +278,8 @@ void EngineSupervisor::hear(EngineNumber number) {
       const uint32_t id = done->id;
       if (done->state == JobState::kCompiled) {
         learn(done->seconds);
-        const bool is_small = done->artifact.code.size() + done->artifact.report.size() <= kSmallAnswer &&
-                              kQuietSeconds * spec_.setup.slots <= kMostAnswers * seconds_;
-        if (is_small) quiet_until_ = now + kQuiet;
+        const bool is_small = done->artifact.code.size() + done->artifact.report.size() <= kSmallAnswer;
+        if (is_small) quiet_until_ = now + quiet_time(spec_.setup.slots, seconds_);
       }
       is_possible = jobs_.done(number, std::move(*done));
       if (is_possible) leave(number, id);

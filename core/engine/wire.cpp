@@ -13,6 +13,7 @@ using base::ByteWriter;
 constexpr size_t kHeadSize = 4;
 // The shortest a source can be: two lengths and its role.
 constexpr size_t kLeastSource = 4 + 1 + 8;
+constexpr size_t kLeastText = 4;
 
 void write_pairs(ByteWriter& out, const backend::Pairs& pairs) {
   out.u32(static_cast<uint32_t>(pairs.size()));
@@ -65,6 +66,8 @@ void write(ByteWriter& out, const Setup& m) {
   out.u32(static_cast<uint32_t>(m.compilers.size()));
   for (const backend::Compiler& compiler : m.compilers) backend::write_compiler(out, compiler);
   out.text(m.store_directory);
+  out.u32(static_cast<uint32_t>(m.read_only_directories.size()));
+  for (const std::string& directory : m.read_only_directories) out.text(directory);
   out.u8(static_cast<uint8_t>(m.store_mode));
   out.text(m.work_folder);
   out.u32(m.slots);
@@ -73,6 +76,8 @@ void read(ByteReader& in, Setup& m) {
   m.compilers.resize(in.count(32));
   for (backend::Compiler& compiler : m.compilers) compiler = backend::read_compiler(in);
   m.store_directory = in.text();
+  m.read_only_directories.resize(in.count(kLeastText));
+  for (std::string& directory : m.read_only_directories) directory = in.text();
   m.store_mode = read_enum(in, store::Mode::kRefresh);
   m.work_folder = in.text();
   m.slots = in.u32();
@@ -164,6 +169,8 @@ void write(ByteWriter& out, const Done& m) {
   out.text(m.output);
   out.f64(m.seconds);
   out.u64(m.peak_bytes);
+  out.u32(static_cast<uint32_t>(m.signers.size()));
+  for (const std::string& signer : m.signers) out.text(signer);
   out.boolean(m.holds_key);
 }
 void read(ByteReader& in, Done& m) {
@@ -177,6 +184,8 @@ void read(ByteReader& in, Done& m) {
   m.output = in.text();
   m.seconds = in.f64();
   m.peak_bytes = in.u64();
+  m.signers.resize(in.count(kLeastText));
+  for (std::string& signer : m.signers) signer = in.text();
   m.holds_key = in.boolean();
 }
 

@@ -1,4 +1,4 @@
-// The protocol between kc and kc-engine, version 2, over a stream socket pair.
+// The protocol between kc and kc-engine, version 3, over a stream socket pair.
 //
 // Frame: u32-LE length of what follows (1 to kMaxFrame), u8 type, payload. Integers little-endian, strings
 // with a u32-LE length, blobs with a u64-LE length, as base/bytes.h writes them. A frame that is too long, of
@@ -38,7 +38,7 @@
 
 namespace kc::engine {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 /// A code object of a kernel has at most a few MiB; its debug form with line tables ten times that. More than
 /// this is damage or an attack, and is refused before memory is taken.
 inline constexpr uint32_t kMaxFrame = 512U << 20;
@@ -51,6 +51,7 @@ struct Greeting {
 struct Setup {
   std::vector<backend::Compiler> compilers;
   std::string store_directory;
+  std::vector<std::string> read_only_directories;  // stores under it
   store::Mode store_mode = store::Mode::kReadWrite;
   std::string work_folder;  // job folders are made below it; kc removes it
   uint32_t slots = 1;
@@ -118,7 +119,8 @@ struct Done {
   std::string output;  // all that the compiler printed
   double seconds = 0;
   uint64_t peak_bytes = 0;
-  bool holds_key = false;  // the engine keeps its keys locked until Release
+  std::vector<std::string> signers;  // of a kHit: store::signers_of()
+  bool holds_key = false;            // the engine keeps its keys locked until Release
 };
 
 struct Release {

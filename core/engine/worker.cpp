@@ -1,6 +1,7 @@
 #include "engine/worker.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,8 +54,10 @@ Done ended(const Job& job, JobState state, std::string message, std::string hint
   return done;
 }
 
-Done hit(const Job& job, store::Entry entry) {
+// `record`, which may be null, has led to the entry.
+Done hit(const Job& job, store::Entry entry, const store::Record* record) {
   Done done = ended(job, JobState::kHit, {});
+  done.signers = store::signers_of(entry, record);
   done.artifact = std::move(entry.artifact);
   done.seconds = entry.seconds;
   done.peak_bytes = entry.peak_bytes;
@@ -79,6 +82,7 @@ Worker::Worker(int socket, Setup setup)
     // same.
     store::Options options;
     options.directory = setup_.store_directory;
+    options.read_only_directories = setup_.read_only_directories;
     options.mode = setup_.store_mode;
     if (auto opened = store::Store::open(options)) store_ = std::move(*opened);
   }
@@ -97,17 +101,20 @@ void Worker::answer(const Message& message, Haste haste) {
   const std::lock_guard lock(send_mutex_);
   unsent_.insert(unsent_.end(), frame.begin(), frame.end());
   if (haste == Haste::kWithNext && expected_ > 0 && unsent_.size() <= kMostUnsent) return;
-  // A failure means that kc is gone; the reading thread sees the same and ends the engine.
-  static_cast<void>(send_frames(socket_, unsent_));
+  send_unsent();
+}
+
+// Precondition: send_mutex_ is held. A failure means that kc is gone, or that it would wait for ever for what
+// was lost: both sides see the end of the connection, and the engine ends.
+void Worker::send_unsent() {
+  if (!send_frames(socket_, unsent_)) ::shutdown(socket_, SHUT_RDWR);
   unsent_.clear();
 }
 
 // Before what takes long, or may end the engine.
 void Worker::send_held() {
   const std::lock_guard lock(send_mutex_);
-  if (unsent_.empty()) return;
-  static_cast<void>(send_frames(socket_, unsent_));
-  unsent_.clear();
+  if (!unsent_.empty()) send_unsent();
 }
 
 void Worker::group_started(uint32_t job, pid_t group) {
@@ -196,15 +203,16 @@ bool Worker::find_stored(Attempt& attempt, Done& done) {
   if (store_ == nullptr) return false;
   const backend::Description* description = backend::find_description(job.backend);
   std::optional<base::Digest> content = job.key;
+  std::optional<store::Record> record;
   if (description != nullptr && description->has_front_half) {
-    const std::optional<store::Record> record = store_->get_record(job.key);
+    record = store_->get_record(job.key);
     content = record ? std::optional(record->content) : std::nullopt;
     attempt.content_key = content;
   }
   if (std::optional<store::Entry> entry = content ? store_->get(*content) : std::nullopt;
       entry && !entry->unsupported && store::is_of(*entry, job.backend, job.target, job.entry)) {
     // "Not for this target" is for kc to use where the manifest allows it; who asks here wants to hear why.
-    done = hit(job, std::move(*entry));
+    done = hit(job, std::move(*entry), record ? &*record : nullptr);
     return true;
   }
   attempt.content_key.reset();
@@ -237,7 +245,7 @@ bool Worker::has_module(Attempt& attempt, const BackendState& state, const base:
   }
   std::optional<store::Entry> entry = store_ != nullptr ? store_->get(*attempt.content_key) : std::nullopt;
   if (!entry || entry->unsupported) return true;
-  attempt.stopped = hit(job, std::move(*entry));
+  attempt.stopped = hit(job, std::move(*entry), nullptr);
   return false;
 }
 

@@ -66,6 +66,7 @@ class Worker {
   enum class Haste { kNow, kWithNext };
   void answer(const Message& message, Haste haste = Haste::kNow);
   void send_held();
+  void send_unsent();
   void group_started(uint32_t job, pid_t group);
   void group_ended(uint32_t job, pid_t group);
 

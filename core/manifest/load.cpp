@@ -57,7 +57,8 @@ void remove_repeated(std::vector<Input>& inputs) {
 
 }  // namespace
 
-Loaded load(const std::string& path, const std::vector<BackendRules>& backends, uint64_t max_units) {
+Loaded load(const std::string& path, const std::vector<BackendRules>& backends, uint64_t max_units,
+            util::Nanoseconds default_timeout) {
   Loaded out;
   Plan plan;
   Input top;
@@ -98,7 +99,7 @@ Loaded load(const std::string& path, const std::vector<BackendRules>& backends, 
   }
   report_names_twice(kernels, faults);
   if (check_extent(kernels, max_units, faults)) {
-    expand(kernels, plan.settings.timeout.value_or(kDefaultTimeout), context, plan);
+    expand(kernels, plan.settings.timeout.value_or(default_timeout), context, plan);
   }
   if (faults.empty()) {
     warn_of_unused_defaults(drafts, kernels, faults);

@@ -101,7 +101,7 @@ struct Unit {
   std::string symbol;             // empty: what the code object exports when it is one
   std::vector<uint32_t> sources;  // indices into Plan::sources, in order
   bool is_default = false;        // of `default`, or a kernel without specializations
-  util::Nanoseconds timeout{};    // an override's, else the kernel's, else `settings`, else kDefaultTimeout
+  util::Nanoseconds timeout{};    // an override's, else the kernel's, else `settings`, else load()'s
   uint32_t limits = 0;            // index into Plan::limits
   /// What the columns `when.*` of the table say about it: `m=64,n=128;m=64,n=256`, a part for each row in its
   /// order, in each the keys without `when.` and values as in canonical text; empty without such columns.
@@ -171,9 +171,9 @@ inline constexpr util::Nanoseconds kDefaultTimeout = std::chrono::minutes(10);
 /// Reads, validates and expands the manifest at `path` and what it includes. That sources exist is checked;
 /// they are read only where entries or configuration keys must be known, and then kept in Source::content.
 /// More than `max_units`, or what would take more time or memory than so many may, is refused before it is
-/// expanded.
+/// expanded. Units whose timeout nothing in the manifest says get `default_timeout`.
 Loaded load(const std::string& path, const std::vector<BackendRules>& backends,
-            uint64_t max_units = kMaxUnits);
+            uint64_t max_units = kMaxUnits, util::Nanoseconds default_timeout = kDefaultTimeout);
 
 /// `kernel:key=value,key=value@target` of canonical parts, and the canonical text of a configuration: each
 /// byte of a value outside [A-Za-z0-9_.+-] as %XX.

@@ -35,25 +35,19 @@ std::string_view state_name(build::OutputState state) {
   return "none";
 }
 
-Json diagnostics_json(const std::vector<artifact::Diagnostic>& diagnostics) {
-  Json out = Json::array();
-  for (const artifact::Diagnostic& diagnostic : diagnostics) {
-    out.push_back({{"severity", artifact::severity_name(diagnostic.severity)},
-                   {"code", diagnostic.code},
-                   {"message", diagnostic.message},
-                   {"file", diagnostic.file},
-                   {"line", diagnostic.line},
-                   {"column", diagnostic.column}});
-  }
-  return out;
-}
-
 Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
 Json digest_or_null(const std::optional<base::Digest>& digest) {
   return digest ? Json(digest->hex()) : Json(nullptr);
+}
+
+// Of each part that came from elsewhere who signed it, null for nobody.
+Json signers_json(const std::vector<std::string>& signers) {
+  Json out = Json::array();
+  for (const std::string& signer : signers) out.push_back(signer.empty() ? Json(nullptr) : Json(signer));
+  return out;
 }
 
 // What is new against the last build, of a unit that was compiled.
@@ -97,6 +91,19 @@ Json facts_json(const artifact::KernelFacts& facts) {
           {"wave_size", facts.wave_size}};
 }
 
+Json diagnostics_json(const std::vector<artifact::Diagnostic>& diagnostics) {
+  Json out = Json::array();
+  for (const artifact::Diagnostic& diagnostic : diagnostics) {
+    out.push_back({{"severity", artifact::severity_name(diagnostic.severity)},
+                   {"code", diagnostic.code},
+                   {"message", diagnostic.message},
+                   {"file", diagnostic.file},
+                   {"line", diagnostic.line},
+                   {"column", diagnostic.column}});
+  }
+  return out;
+}
+
 void JsonLines::unit(const manifest::Plan& plan, const manifest::Unit& unit,
                      const build::UnitResult& result) {
   if (kind_ == Kind::kPlanSummary) return rest_.unit(plan, unit, result);
@@ -123,6 +130,7 @@ void JsonLines::unit(const manifest::Plan& plan, const manifest::Unit& unit,
     out["facts"] = has_code ? facts_json(result.facts) : Json::object();
     out["changes"] = changes_json(result);
     out["diagnostics"] = diagnostics_json(result.diagnostics);
+    out["signers"] = signers_json(result.signers);
   }
   // A plan does not read the answers that it finds in the store.
   const bool has_error = result.state == build::UnitState::kFailed ||

@@ -15,6 +15,7 @@ namespace kc::report {
 using JsonSink = std::function<void(const util::Json&)>;
 
 util::Json facts_json(const artifact::KernelFacts& facts);
+util::Json diagnostics_json(const std::vector<artifact::Diagnostic>& diagnostics);
 /// An object of names that differ from one another, in linear time (a bundle's metadata may have 200,000).
 util::Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs);
 

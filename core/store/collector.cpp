@@ -2,24 +2,25 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/atomic_file.h"
 #include "base/file_system.h"
 #include "base/lock.h"
+#include "store/leads.h"
+#include "store/leftovers.h"
 #include "store/statistics.h"
 
 namespace kc::store {
@@ -31,29 +32,35 @@ using base::FileDescriptor;
 using base::Result;
 using Clock = std::chrono::steady_clock;
 
-// Longer than any file takes to write or any job takes to touch its folder.
-constexpr int64_t kTemporaryAge = 3600 * kSecondNs;
-constexpr int64_t kQuarantineAge = 24 * kTemporaryAge;
-constexpr int64_t kFailureAge = 60 * kSecondNs;
-constexpr int64_t kStateAge = 90 * kQuarantineAge;
+// By how much the marks of last use of a record and of its entry differ: an unchanged build sets each when it
+// is more than a day off.
+constexpr int64_t kUsedTogether = 24 * 3600 * kSecondNs;
+
+// What is pinned or asked for.
+Result<KeySet> named_keys(const Layout& layout, const GcOptions& options) {
+  KeySet kept;
+  if (options.keep != nullptr) kept = *options.keep;
+  KC_ASSIGN(const std::vector<Pin> pins, read_pins_in(layout));
+  for (const Pin& pin : pins) kept.add(pin.keys);
+  return kept;
+}
 
 // One collection: what it may take, what it has seen and done.
 class Collection {
  public:
-  Collection(const Layout& layout, const GcOptions& options,
+  Collection(const Layout& layout, const GcOptions& options, KeySet kept,
              std::optional<std::chrono::milliseconds> time_limit)
-      : layout_(layout), options_(options), now_(base::wall_clock_ns()) {
-    if (time_limit) {
-      scan_until_ = Clock::now() + *time_limit / 2;
-      until_ = Clock::now() + *time_limit;
-    }
-  }
+      : layout_(layout),
+        options_(options),
+        kept_(std::move(kept)),
+        now_(base::wall_clock_ns()),
+        time_limit_(time_limit) {}
 
   Result<GcReport> run() {
     scan();
+    KC_TRY(set_kept_apart());
     remove_oldest();
-    remove_temporaries();
-    remove_states();
+    remove_leftovers(layout_, options_, now_, report_);
     if (!options_.dry_run) fold_tallies(layout_);
     return std::move(report_);
   }
@@ -63,14 +70,17 @@ class Collection {
     int64_t mtime;
     uint64_t bytes;
     Kind kind;
+    bool is_gone;
     Digest key;
   };
 
   void scan() {
+    std::optional<Clock::time_point> until;
+    if (time_limit_) until = Clock::now() + *time_limit_ / 2;
     // A random first shard, so that scans which run out of time do not always see the same ones.
-    const unsigned first = scan_until_ ? static_cast<unsigned>(base::random_u64() % kShards) : 0;
+    const unsigned first = until ? static_cast<unsigned>(base::random_u64() % kShards) : 0;
     for (; shards_ < kShards; ++shards_) {
-      if (scan_until_ && shards_ > 0 && Clock::now() > *scan_until_) break;
+      if (until && shards_ > 0 && Clock::now() > *until) break;
       for (const Kind kind : kKinds) scan_shard(kind, (first + shards_) % kShards);
     }
   }
@@ -79,9 +89,15 @@ class Collection {
     const auto visited =
         visit_shard(layout_, kind, shard, [&](int folder, const char* name, const Digest& key) {
           struct stat status;
-          if (base::file_system().fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+          if (base::file_system().fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            if (errno != ENOENT) {
+              const std::string path = stored_path(kind, key);
+              trouble(base::fail_errno(ErrorKind::kEnvironment, "stat", path, errno).error().text());
+            }
+            return;
+          }
           if (!S_ISREG(status.st_mode)) return;
-          found_.push_back({mtime_ns(status), counted_bytes(status), kind, key});
+          found_.push_back({mtime_ns(status), counted_bytes(status), kind, false, key});
           report_.bytes_before += found_.back().bytes;
           ++(kind == Kind::kEntry ? report_.entries_before : report_.records_before);
         });
@@ -89,122 +105,130 @@ class Collection {
     if (!visited) trouble(visited.error().text());
   }
 
+  // What no limit takes: what was named, and what the records among it lead to. They are read behind the
+  // scan, so that of what it has seen nothing is taken that a record put meanwhile leads to.
+  Result<void> set_kept_apart() {
+    std::vector<Digest> requests(kept_.records.begin(), kept_.records.end());
+    std::sort(requests.begin(), requests.end());
+    const Leads leads = read_leads(layout_, requests);
+    if (!leads.unknown.empty()) {
+      return base::fail_at(ErrorKind::kEnvironment, {layout_.path()},
+                           "it is not known which entry a kept record leads to: " + leads.unknown,
+                           "use the newest kc that uses this store, or remove that file");
+    }
+    for (const std::optional<Digest>& content : leads.content) {
+      if (content) kept_.entries.insert(*content);
+    }
+    if (kept_.entries.empty() && kept_.records.empty()) return {};
+    std::erase_if(found_, [this](const Found& found) {
+      const bool is_entry = found.kind == Kind::kEntry;
+      if (!(is_entry ? kept_.entries : kept_.records).contains(found.key)) return false;
+      report_.bytes_kept += found.bytes;
+      ++(is_entry ? report_.entries_kept : report_.records_kept);
+      return true;
+    });
+    return {};
+  }
+
   // Entries and records alike. A hit uses both, so a record is as old as what it leads to.
   void remove_oldest() {
-    if (!options_.max_size && !options_.max_age) return;
+    if (!options_.max_size && !options_.max_age && !options_.only_keep) return;
     std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
       return std::tie(a.mtime, a.kind, a.key) < std::tie(b.mtime, b.kind, b.key);
     });
-    const bool sized = options_.max_size.has_value();
-    const uint64_t most =
-        sized ? *options_.max_size / kShards * shards_ + *options_.max_size % kShards * shards_ / kShards : 0;
+    std::optional<Clock::time_point> read_until, until;
+    if (time_limit_) {
+      read_until = Clock::now() + *time_limit_ / 4;
+      until = Clock::now() + *time_limit_ / 2;
+    }
     uint64_t left = report_.bytes_before;
-    for (const Found& found : found_) {
-      const bool old = options_.max_age && (now_ - found.mtime) / kSecondNs > options_.max_age->count();
-      if (!old && !(sized && left > most)) break;
-      if (until_ && Clock::now() > *until_) break;
-      if (!remove_found(found)) continue;
-      left -= found.bytes;
-      ++(found.kind == Kind::kEntry ? report_.entries_removed : report_.records_removed);
-      report_.bytes_removed += found.bytes;
+    const std::unordered_multimap<Digest, size_t> records = find_records_of_due(left, read_until);
+    for (Found& found : found_) {
+      if (!is_due(found, left)) break;
+      if (until && Clock::now() > *until) break;
+      if (!take(found, left) || found.kind != Kind::kEntry) continue;
+      const auto [first, last] = records.equal_range(found.key);
+      for (auto at = first; at != last; ++at) take(found_[at->second], left);
     }
   }
 
-  bool remove_found(const Found& found) {
+  bool is_due(const Found& found, uint64_t left) const {
+    if (options_.only_keep) return true;
+    if (options_.max_age && (now_ - found.mtime) / kSecondNs > options_.max_age->count()) return true;
+    return options_.max_size && left > share_of(*options_.max_size);
+  }
+  // What of `bytes` is for the shards that were scanned.
+  uint64_t share_of(uint64_t bytes) const {
+    return bytes / kShards * shards_ + bytes % kShards * shards_ / kShards;
+  }
+
+  // For each entry that may have to go, where the records that lead to it are in found_.
+  std::unordered_multimap<Digest, size_t> find_records_of_due(uint64_t left,
+                                                              std::optional<Clock::time_point> until) const {
+    std::unordered_multimap<Digest, size_t> out;
+    size_t due = 0;
+    const Found* youngest = nullptr;  // entry that must go
+    for (; due < found_.size() && is_due(found_[due], left); ++due) {
+      left -= found_[due].bytes;
+      if (found_[due].kind == Kind::kEntry) youngest = &found_[due];
+    }
+    if (youngest == nullptr || due == found_.size()) return out;  // all go by themselves
+    std::vector<std::pair<Digest, size_t>> records;
+    for (size_t i = 0; i < found_.size() && found_[i].mtime <= youngest->mtime + kUsedTogether; ++i) {
+      if (found_[i].kind == Kind::kRecord) records.emplace_back(found_[i].key, i);
+    }
+    std::sort(records.begin(), records.end());
+    std::vector<Digest> requests;
+    for (const auto& [request, index] : records) requests.push_back(request);
+    const Leads leads = read_leads(layout_, requests, until);
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (leads.content[i]) out.emplace(*leads.content[i], records[i].second);
+    }
+    return out;
+  }
+
+  // True when it is gone now, or would be.
+  bool take(Found& found, uint64_t& left) {
+    if (found.is_gone) return false;
+    if (!options_.dry_run && !remove(found)) return false;
+    found.is_gone = true;
+    left -= found.bytes;
+    ++(found.kind == Kind::kEntry ? report_.entries_removed : report_.records_removed);
+    report_.bytes_removed += found.bytes;
+    if (options_.dry_run || options_.list_removed) {
+      report_.removed.push_back(stored_path(found.kind, found.key));
+    }
+    return true;
+  }
+
+  bool remove(const Found& found) {
     const unsigned shard = shard_of(found.key);
-    if (!options_.dry_run) {
-      FileDescriptor& folder = folders_[static_cast<size_t>(found.kind)][shard];
-      if (!folder) {
-        auto opened = layout_.open_shard(found.kind, shard, false);
-        if (!opened) return trouble(opened.error().text());
-        folder = std::move(*opened);
-      }
-      if (base::file_system().unlinkat(folder.get(), stored_name(found.kind, found.key).c_str(), 0) != 0 &&
-          errno != ENOENT) {
-        return trouble(stored_path(found.kind, found.key), errno);
-      }
+    FileDescriptor& folder = folders_[static_cast<size_t>(found.kind)][shard];
+    if (!folder) {
+      auto opened = layout_.open_shard(found.kind, shard, false);
+      if (!opened) return trouble(opened.error().text());
+      folder = std::move(*opened);
     }
-    note(stored_path(found.kind, found.key));
-    return true;
-  }
-
-  void remove_temporaries() {
-    for_each(layout_.temporary(), [this](const std::string& name, const struct stat& status, int64_t age) {
-      const auto parsed = parse_temporary_name(name);
-      if (!parsed || (parsed->kind == TemporaryKind::kJob) != S_ISDIR(status.st_mode)) return;
-      bool due = false;
-      switch (parsed->kind) {
-        case TemporaryKind::kNew:
-          due = age > kTemporaryAge;
-          break;
-        case TemporaryKind::kBad:
-          due = age > kQuarantineAge;
-          break;
-        case TemporaryKind::kFailed:
-          due = age > kFailureAge;
-          break;
-        case TemporaryKind::kJob:
-          due = age > kTemporaryAge && kill(parsed->pid, 0) != 0 && errno == ESRCH;
-          break;
-      }
-      if (due && remove(layout_.temporary(), "tmp/" + name, name, S_ISDIR(status.st_mode))) {
-        ++report_.temporaries_removed;
-      }
-    });
-  }
-
-  void remove_states() {
-    for_each(layout_.states(), [this](const std::string& name, const struct stat& status, int64_t age) {
-      if (!S_ISREG(status.st_mode) || !base::parse_digest(name) || age <= kStateAge) return;
-      if (remove(layout_.states(), "state/" + name, name, false)) ++report_.states_removed;
-    });
-  }
-
-  template <typename Visit>
-  void for_each(int folder, Visit visit) {
-    if (folder < 0) return;
-    const auto names = base::list_directory(folder, ".");
-    if (!names) {
-      trouble(names.error().text());
-      return;
+    if (base::file_system().unlinkat(folder.get(), stored_name(found.kind, found.key).c_str(), 0) == 0 ||
+        errno == ENOENT) {
+      return true;
     }
-    for (const std::string& name : *names) {
-      struct stat status;
-      if (base::file_system().fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) visit(name, status, now_ - mtime_ns(status));
-    }
+    const std::string path = stored_path(found.kind, found.key);
+    return trouble(base::fail_errno(ErrorKind::kEnvironment, "remove", path, errno).error().text());
   }
 
-  bool remove(int folder, const std::string& shown, const std::string& name, bool tree) {
-    if (!options_.dry_run) {
-      if (tree) {
-        const auto removed = base::remove_tree(layout_.path() + "/v1/" + shown);
-        if (!removed) return trouble(removed.error().text());
-      } else if (base::file_system().unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) {
-        return trouble(shown, errno);
-      }
-    }
-    note(shown);
-    return true;
-  }
-
-  void note(std::string shown) {
-    if (options_.dry_run || options_.list_removed) report_.removed.push_back(std::move(shown));
-  }
   bool trouble(std::string text) {
     if (report_.trouble.empty()) report_.trouble = std::move(text);
     return false;
   }
-  bool trouble(const std::string& shown, int error_number) {
-    return trouble(base::fail_errno(ErrorKind::kEnvironment, "remove", shown, error_number).error().text());
-  }
 
   const Layout& layout_;
   const GcOptions& options_;
+  KeySet kept_;
   const int64_t now_;
-  std::optional<Clock::time_point> scan_until_, until_;
-  unsigned shards_ = 0;  // scanned
-  std::vector<Found> found_;
+  const std::optional<std::chrono::milliseconds> time_limit_;
+  unsigned shards_ = 0;       // scanned
+  std::vector<Found> found_;  // that may go, once set_kept_apart() was there
   // By kind; opened when something in them is removed.
   std::array<std::array<FileDescriptor, kShards>, std::size(kKinds)> folders_;
   GcReport report_;
@@ -248,7 +272,9 @@ Result<GcReport> collect_in(const Layout& layout, const GcOptions& options,
       return report;
     }
   }
-  return Collection(layout, options, time_limit).run();
+  // Behind the lock: a pin is written under it, too.
+  KC_ASSIGN(KeySet kept, named_keys(layout, options));
+  return Collection(layout, options, std::move(kept), time_limit).run();
 }
 
 bool draws_collection(uint64_t bytes, uint64_t limit_bytes, uint64_t draw) {
@@ -257,6 +283,10 @@ bool draws_collection(uint64_t bytes, uint64_t limit_bytes, uint64_t draw) {
   if (bytes >= step) return true;
   // draw / 2^64 < bytes / step, in whole numbers and with all 64 bits of the draw.
   return static_cast<unsigned __int128>(draw) * step < static_cast<unsigned __int128>(bytes) << 64;
+}
+
+uint64_t random_draw() {
+  return base::random_u64();
 }
 
 }  // namespace kc::store

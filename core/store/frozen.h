@@ -32,7 +32,8 @@ inline constexpr std::string_view kEntryMagic{"KCENTRY\0", 8};
 inline constexpr std::string_view kRecordMagic{"KCRECORD", 8};
 inline constexpr std::string_view kStateMagic{"KCSTATE\0", 8};
 inline constexpr std::string_view kFailureMagic{"KCFAILED", 8};
-inline constexpr uint32_t kVersion = 1;  // of all four
+inline constexpr std::string_view kPinMagic{"KCPIN\0\0\0", 8};
+inline constexpr uint32_t kVersion = 1;  // of all of them
 
 inline constexpr size_t kFrozenSize = 64;
 /// Of what a header makes a reader allocate. Real ones have less than 1 KiB; mangled symbols and long key

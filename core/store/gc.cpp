@@ -9,8 +9,8 @@
 #include "store/collector.h"
 #include "store/entry_codec.h"
 #include "store/layout.h"
+#include "store/quarantine.h"
 #include "store/record_codec.h"
-#include "store/statistics.h"
 #include "store/stored_file.h"
 
 namespace kc::store {
@@ -19,33 +19,22 @@ namespace {
 using base::Digest;
 using base::Result;
 
-void count_temporaries(const Layout& layout, Stats& out) {
-  if (layout.temporary() < 0) return;
-  const auto names = base::list_directory(layout.temporary(), ".");
-  if (!names) return;
-  for (const std::string& name : *names) {
-    if (const auto parsed = parse_temporary_name(name)) {
-      ++(parsed->kind == TemporaryKind::kBad ? out.quarantined : out.temporaries);
-    }
-  }
-}
-
-void count_states(const Layout& layout, Stats& out) {
-  if (layout.states() < 0) return;
-  const auto names = base::list_directory(layout.states(), ".");
-  if (!names) return;
-  for (const std::string& name : *names) out.states += base::parse_digest(name) ? 1 : 0;
-}
+// Reading and hashing bounds this; more threads than that only take memory for one entry each.
+constexpr unsigned kMaxVerifyThreads = 8;
 
 // What is wrong with one shard's entries and records, in the order of their names.
 struct ShardReport {
-  uint64_t entries = 0, records = 0;
+  uint64_t entries = 0, records = 0, repaired = 0;
   std::vector<std::pair<std::string, Flaw>> wrong;  // path and why
+  std::string trouble;
 };
 
-Checked<void> verify_file(const Layout& layout, Kind kind, int folder, const char* name, const Digest& key) {
+// `found` is that of the file that was checked, if it could be opened.
+Checked<void> check_file(const Layout& layout, Kind kind, int folder, const char* name, const Digest& key,
+                         std::optional<struct stat>& found) {
   KC_ASSIGN(const auto file, open_stored(layout, folder, name));
   if (!file) return {};  // collected since it was listed
+  found = file->status;
   if (kind == Kind::kEntry) {
     KC_TRY(read_entry(file->fd.get(), key, file->size()));
   } else {
@@ -54,35 +43,51 @@ Checked<void> verify_file(const Layout& layout, Kind kind, int folder, const cha
   return {};
 }
 
-ShardReport verify_shard(const Layout& layout, unsigned shard) {
+void verify_file(const Layout& layout, Kind kind, int folder, const char* name, const Digest& key,
+                 bool repair, ShardReport& out) {
+  std::optional<struct stat> found;
+  const auto checked = check_file(layout, kind, folder, name, key, found);
+  if (checked) return;
+  out.wrong.emplace_back(stored_path(kind, key) + ": " + checked.error().why, checked.error().flaw);
+  if (!repair || checked.error().flaw != Flaw::kDamaged) return;
+  const auto moved = move_aside(layout, kind, folder, key, found ? &*found : nullptr);
+  if (moved) {
+    ++out.repaired;  // by another process, if there is nothing to move any more
+  } else if (out.trouble.empty()) {
+    out.trouble = moved.error().text();
+  }
+}
+
+ShardReport verify_shard(const Layout& layout, unsigned shard, bool repair) {
   ShardReport report;
   for (const Kind kind : kKinds) {
-    const auto visited =
-        visit_shard(layout, kind, shard, [&](int folder, const char* name, const Digest& key) {
-          ++(kind == Kind::kEntry ? report.entries : report.records);
-          if (const auto checked = verify_file(layout, kind, folder, name, key); !checked) {
-            report.wrong.emplace_back(stored_path(kind, key) + ": " + checked.error().why,
-                                      checked.error().flaw);
-          }
-        });
-    if (!visited) report.wrong.emplace_back(visited.error().text(), Flaw::kDamaged);
+    // Listed first: what is moved while a folder is read may or may not be seen.
+    std::vector<Digest> keys;
+    const auto listed =
+        visit_shard(layout, kind, shard, [&](int, const char*, const Digest& key) { keys.push_back(key); });
+    (kind == Kind::kEntry ? report.entries : report.records) += keys.size();
+    std::sort(keys.begin(), keys.end());
+    const auto folder = layout.open_shard(kind, shard, false);
+    if (!listed || !folder) {
+      report.wrong.emplace_back(listed ? folder.error().text() : listed.error().text(), Flaw::kUnreadable);
+    }
+    if (!folder || !*folder) continue;
+    for (const Digest& key : keys) {
+      verify_file(layout, kind, folder->get(), stored_name(kind, key).c_str(), key, repair, report);
+    }
   }
-  std::sort(report.wrong.begin(), report.wrong.end());
   return report;
 }
 
-// The records of one shard, as far as their names and sizes tell.
-base::Result<void> count_records(const Layout& layout, unsigned shard, Stats& out) {
-  return visit_shard(layout, Kind::kRecord, shard, [&](int folder, const char* name, const Digest&) {
-    const auto file = open_stored(layout, folder, name);
-    if (!file || !*file) return;
-    ++out.records;
-    out.bytes += counted_bytes((*file)->status);
+Result<void> verify_pins(const Layout& layout, VerifyReport& out) {
+  return visit_pins(layout, [&](const std::string& name, const Checked<Pin>& pin) -> Result<void> {
+    ++out.pins;
+    if (pin) return {};
+    (pin.error().flaw == Flaw::kNewer ? out.newer : out.damaged)
+        .push_back("roots/" + name + ": " + pin.error().why);
+    return {};
   });
 }
-
-// Reading and hashing bounds this; more threads than that only take memory for one entry each.
-constexpr unsigned kMaxVerifyThreads = 8;
 
 }  // namespace
 
@@ -92,57 +97,25 @@ Result<GcReport> collect(const std::string& root, const GcOptions& options) {
   return collect_in(*layout, options, std::nullopt);
 }
 
-Result<Stats> stats(const std::string& root) {
-  KC_ASSIGN(const auto layout, Layout::open(root, Access::kRead));
-  Stats out;
-  if (!layout) return out;
-  for (unsigned shard = 0; shard < kShards; ++shard) {
-    const auto entries = [&](int folder, const char* name, const Digest& key) {
-      const auto file = open_stored(*layout, folder, name);
-      if (!file || !*file) return;
-      const int64_t used_s = mtime_ns((*file)->status) / kSecondNs;
-      out.oldest_s = out.entries == 0 ? used_s : std::min(out.oldest_s, used_s);
-      out.newest_s = out.entries == 0 ? used_s : std::max(out.newest_s, used_s);
-      ++out.entries;
-      out.bytes += counted_bytes((*file)->status);
-      const auto header = read_entry_header((*file)->fd.get(), key, (*file)->size());
-      if (!header) return;  // counted, but nobody can say of what
-      ++out.by_backend_target[header->entry.backend + " " + header->entry.target];
-      out.compile_seconds += header->entry.seconds;
-    };
-    const auto visited = visit_shard(*layout, Kind::kEntry, shard, entries);
-    if (!visited) out.unreadable.push_back(visited.error().text());
-    const auto counted = count_records(*layout, shard, out);
-    if (!counted) out.unreadable.push_back(counted.error().text());
-  }
-  count_temporaries(*layout, out);
-  count_states(*layout, out);
-  const Tally tally = read_tallies(*layout);
-  out.hits = tally.hits;
-  out.misses = tally.misses;
-  out.puts = tally.puts;
-  out.soft_errors = tally.soft_errors;
-  out.corrupt = tally.corrupt;
-  out.declined = tally.declined;
-  return out;
-}
-
-Result<VerifyReport> verify(const std::string& root) {
-  KC_ASSIGN(const auto layout, Layout::open(root, Access::kRead));
+Result<VerifyReport> verify(const std::string& root, bool repair) {
+  KC_ASSIGN(const auto layout, Layout::open(root, repair ? Access::kChange : Access::kRead));
   VerifyReport out;
   if (!layout) return out;
   std::array<ShardReport, kShards> shards;
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxVerifyThreads);
   base::parallel_for(kShards, threads, [&](size_t shard) {
-    shards[shard] = verify_shard(*layout, static_cast<unsigned>(shard));
+    shards[shard] = verify_shard(*layout, static_cast<unsigned>(shard), repair);
   });
   for (ShardReport& shard : shards) {
     out.entries += shard.entries;
     out.records += shard.records;
+    out.repaired += shard.repaired;
+    if (out.trouble.empty()) out.trouble = std::move(shard.trouble);
     for (auto& [text, flaw] : shard.wrong) {
       (flaw == Flaw::kNewer ? out.newer : out.damaged).push_back(std::move(text));
     }
   }
+  if (const auto pins = verify_pins(*layout, out); !pins) out.damaged.push_back(pins.error().text());
   return out;
 }
 

@@ -151,7 +151,7 @@ std::optional<std::string> distrust(const struct stat& status, Access access, ui
   return std::nullopt;
 }
 
-Result<std::optional<Layout>> Layout::open(const std::string& root, Access access) {
+Result<std::optional<Layout>> Layout::open_entries(const std::string& root, Access access) {
   KC_ASSIGN(const std::string real, resolve_root(root, access));
   if (real.empty()) return std::nullopt;
   const bool make = access == Access::kMake;
@@ -160,25 +160,41 @@ Result<std::optional<Layout>> Layout::open(const std::string& root, Access acces
   layout.access_ = access;
   KC_ASSIGN(layout.root_, open_folder(AT_FDCWD, real, real, access, false));
   if (!layout.root_) return std::nullopt;
-  const std::string shown = base::join_path(real, "v1");
+  const std::string shown = layout.shown_version();
   KC_ASSIGN(layout.version_, open_folder(layout.root_.get(), "v1", shown, access, make));
   if (!layout.version_) return std::nullopt;
-  const auto folder = [&](const char* name) {
-    return open_folder(layout.version_.get(), name, base::join_path(shown, name), access, make);
-  };
-  KC_ASSIGN(layout.entries_, folder("e"));
-  KC_ASSIGN(layout.records_, folder("r"));
-  KC_ASSIGN(layout.states_, folder("state"));
-  KC_ASSIGN(layout.temporary_, folder("tmp"));
-  KC_ASSIGN(layout.statistics_, folder("stats.d"));
-  if (make) write_cache_tag(layout.root_.get());
+  KC_ASSIGN(layout.entries_, layout.open_inner("e"));
+  KC_ASSIGN(layout.records_, layout.open_inner("r"));
   return layout;
+}
+
+Result<std::optional<Layout>> Layout::open_read_only(const std::string& root) {
+  return open_entries(root, Access::kRead);
+}
+
+Result<std::optional<Layout>> Layout::open(const std::string& root, Access access) {
+  KC_ASSIGN(std::optional<Layout> layout, open_entries(root, access));
+  if (!layout) return std::nullopt;
+  KC_ASSIGN(layout->states_, layout->open_inner("state"));
+  KC_ASSIGN(layout->temporary_, layout->open_inner("tmp"));
+  KC_ASSIGN(layout->statistics_, layout->open_inner("stats.d"));
+  if (access == Access::kMake) write_cache_tag(layout->root_.get());
+  return layout;
+}
+
+Result<FileDescriptor> Layout::open_inner(const char* name) const {
+  return open_folder(version_.get(), name, base::join_path(shown_version(), name), access_,
+                     access_ == Access::kMake);
 }
 
 Result<FileDescriptor> Layout::open_shard(Kind kind, unsigned shard, bool make) const {
   if (folder(kind) < 0) return FileDescriptor();
   const std::string name = shard_name(shard);
   return open_folder(folder(kind), name, path_ + "/v1/" + folder_name(kind) + "/" + name, access_, make);
+}
+
+Result<FileDescriptor> Layout::open_roots(bool make) const {
+  return open_folder(version(), "roots", path_ + "/v1/roots", access_, make);
 }
 
 std::string stored_name(Kind kind, const base::Digest& key) {

@@ -42,11 +42,14 @@ class Layout {
   /// or that others can write, links or files in the place of folders, and whatever cannot be made are
   /// ErrorKind::kEnvironment.
   static base::Result<std::optional<Layout>> open(const std::string& root, Access access);
+  /// A store that is looked into under the user's own: entries and records alone, for reading. What else lies
+  /// there is nobody else's business and may be out of reach.
+  static base::Result<std::optional<Layout>> open_read_only(const std::string& root);
 
   const std::string& path() const { return path_; }  // absolute, without symbolic links
   Access access() const { return access_; }
   int version() const { return version_.get(); }  // v1/
-  // -1 when missing, which only happens without Access::kMake.
+  // -1 when missing, which only happens without Access::kMake, or not opened.
   int folder(Kind kind) const { return (kind == Kind::kEntry ? entries_ : records_).get(); }
   int states() const { return states_.get(); }
   int temporary() const { return temporary_.get(); }
@@ -55,8 +58,16 @@ class Layout {
   /// Folder of the files whose keys start with `shard`; holds no descriptor when it is missing and not
   /// `make`.
   base::Result<base::FileDescriptor> open_shard(Kind kind, unsigned shard, bool make) const;
+  /// roots/, the folder of the pins; holds no descriptor when it is missing and not `make`.
+  base::Result<base::FileDescriptor> open_roots(bool make) const;
 
  private:
+  // Nothing when root or v1/ is not there.
+  static base::Result<std::optional<Layout>> open_entries(const std::string& root, Access access);
+  // A folder in v1/.
+  base::Result<base::FileDescriptor> open_inner(const char* name) const;
+  std::string shown_version() const { return base::join_path(path_, "v1"); }
+
   std::string path_;
   Access access_ = Access::kRead;
   base::FileDescriptor root_, version_, entries_, records_, states_, temporary_, statistics_;

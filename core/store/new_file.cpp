@@ -14,7 +14,7 @@ namespace kc::store {
 using base::ErrorKind;
 using base::Result;
 
-Result<NewFile> NewFile::write(const Layout& layout, base::ByteView bytes, mode_t mode) {
+Result<NewFile> NewFile::write(const Layout& layout, base::ByteView bytes, mode_t mode, base::Sync sync) {
   NewFile file(layout.temporary(), new_file_name());
   auto fd = base::open_at(file.directory_, file.name_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode,
                           ErrorKind::kEnvironment);
@@ -23,6 +23,7 @@ Result<NewFile> NewFile::write(const Layout& layout, base::ByteView bytes, mode_
     return std::unexpected(std::move(fd).error());
   }
   KC_TRY(base::write_all(fd->get(), bytes, file.name_));
+  if (sync == base::Sync::kFull) KC_TRY(base::sync_all(fd->get(), file.name_));
   // Network file systems report a full disk only here.
   if (base::file_system().close(fd->release()) != 0 && errno != EINTR) {
     return base::fail_errno(ErrorKind::kEnvironment, "write", file.name_, errno);

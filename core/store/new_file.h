@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/atomic_file.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -13,11 +14,14 @@
 namespace kc::store {
 
 /// Order of calls: write() once, then place() or replace(), each at most once, or nothing. Whatever happens,
-/// the name in tmp/ is gone when the object is. No fsync: readers check digests. `layout` must outlive it.
+/// the name in tmp/ is gone when the object is. No fsync unless asked for: readers check digests. `layout`
+/// must outlive it.
 class NewFile {
  public:
-  /// All of `bytes` in a new file of tmp/.
-  static base::Result<NewFile> write(const Layout& layout, base::ByteView bytes, mode_t mode);
+  /// All of `bytes` in a new file of tmp/. With Sync::kFull they are on disk before it gets its name; the
+  /// name is for the caller to sync.
+  static base::Result<NewFile> write(const Layout& layout, base::ByteView bytes, mode_t mode,
+                                     base::Sync sync = base::Sync::kNone);
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();

@@ -21,6 +21,8 @@ Checked<Record> decode_fields(ByteView header, const Frozen& frozen, const Diges
   record.content = read_digest(in);
   record.time_s = in.i64();
   record.unit = in.text();
+  record.imported = (frozen.flags & kFlagImported) != 0;
+  if (record.imported) record.signer = in.text();
   const uint32_t count = in.count(8);  // two lengths
   record.key_fields.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -50,6 +52,7 @@ base::Result<Bytes> encode_record(const Record& record) {
   out.raw(record.content.view());
   out.i64(record.time_s);
   out.text(record.unit);
+  if (record.imported) out.text(record.signer);
   const size_t listing = out.size();
   write_key_fields(out, record.key_fields);
   if (out.size() + kFrozenSize > kMaxHeader) {
@@ -60,18 +63,18 @@ base::Result<Bytes> encode_record(const Record& record) {
   if (out.size() + kFrozenSize > kMaxHeader) {
     return base::fail(base::ErrorKind::kFailed, "the names in the record are longer than a record may hold");
   }
-  return build_header(kRecordMagic, kVersion, 0, out.bytes(), 0);
+  return build_header(kRecordMagic, kVersion, record.imported ? kFlagImported : 0, out.bytes(), 0);
 }
 
 Checked<Record> read_record(int fd, const Digest& request, uint64_t file_size) {
-  KC_ASSIGN(const HeaderBytes header, read_header(fd, kRecordMagic, 0, file_size));
+  KC_ASSIGN(const HeaderBytes header, read_header(fd, kRecordMagic, kRecordFlags, file_size));
   return decode_fields(header.bytes, header.frozen, request);
 }
 
 Checked<Record> decode_record(ByteView file, const Digest& request) {
   KC_ASSIGN(const Frozen frozen, read_frozen(file, kRecordMagic, file.size()));
   const ByteView header = file.first(static_cast<size_t>(frozen.header_size));
-  KC_TRY(check_header(header, frozen, 0, file.size()));
+  KC_TRY(check_header(header, frozen, kRecordFlags, file.size()));
   return decode_fields(header, frozen, request);
 }
 

@@ -11,6 +11,9 @@
 
 namespace kc::store {
 
+inline constexpr uint32_t kFlagImported = 1;
+inline constexpr uint32_t kRecordFlags = kFlagImported;
+
 /// Key fields that would make it too large are left out. ErrorKind::kFailed when it is too large without
 /// them, ErrorKind::kInternal when it leads nowhere (a content key of zeros).
 base::Result<base::Bytes> encode_record(const Record& record);

@@ -1,4 +1,4 @@
-// Bytes of other layers in an envelope of the store: states and failures (docs/store-format.md: State).
+// Bytes of other layers in an envelope of the store: states, failures, pins (docs/store-format.md: State).
 #pragma once
 
 #include <cstdint>

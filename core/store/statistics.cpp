@@ -19,18 +19,19 @@ namespace kc::store {
 namespace {
 
 constexpr const char* kTotal = "total";
-constexpr uint64_t kMaxFile = 4096;  // six lines have 200 bytes at most
+constexpr uint64_t kMaxFile = 4096;  // seven lines have 200 bytes at most
 
 struct Field {
   std::string_view name;
   uint64_t Tally::*value;
 };
-constexpr std::array<Field, 6> kFields = {{{"hits", &Tally::hits},
+constexpr std::array<Field, 7> kFields = {{{"hits", &Tally::hits},
                                            {"misses", &Tally::misses},
                                            {"puts", &Tally::puts},
                                            {"corrupt", &Tally::corrupt},
                                            {"soft_errors", &Tally::soft_errors},
-                                           {"declined", &Tally::declined}}};
+                                           {"declined", &Tally::declined},
+                                           {"saved_ms", &Tally::saved_ms}}};
 
 // A count that real work could reach; more is damage, and would overflow a sum.
 constexpr uint64_t kMaxCount = 1ULL << 50;

@@ -10,6 +10,7 @@ namespace kc::store {
 
 struct Tally {
   uint64_t hits = 0, misses = 0, puts = 0, corrupt = 0, soft_errors = 0, declined = 0;
+  uint64_t saved_ms = 0;  // that the hits took to compile
 
   Tally& operator+=(const Tally& other);
   bool operator==(const Tally&) const = default;

@@ -4,7 +4,6 @@
 // count what happened in `Counters`. One Store may be used from several threads at once.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,10 +26,10 @@ enum class Mode : uint8_t {
   kRefresh,   // no hits, all puts
 };
 
-/// Who made an artifact. Imported ones come with issue "trust"; the place for them is in the format.
+/// Who made an artifact.
 struct Origin {
   bool imported = false;
-  std::string signer;      // of an imported one
+  std::string signer;      // of an imported one: 64 hex digits, the trusted key; empty: nobody
   std::string kc_version;  // of a compiled one
   int64_t time_s = 0;      // since the epoch
   std::string host, user;  // of a compiled one; user in decimal; may be empty
@@ -66,7 +65,20 @@ struct Record {
   int64_t time_s = 0;
   // What the request key was made of, name and value, for listings and `explain`; no paths of this machine.
   std::vector<std::pair<std::string, std::string>> key_fields;
+  bool imported = false;  // as Origin: who leads a request to other code is trusted as much as who made it
+  std::string signer;     // of an imported one
 };
+
+/// Who vouches for code that came from elsewhere: the signers of the entry and of the record, if any, that
+/// led to it, each an id as in Origin, "" for one that nobody trusted has signed. None: both were made here.
+inline std::vector<std::string> signers_of(const Entry& entry, const Record* record) {
+  std::vector<std::string> out;
+  if (entry.origin.imported) out.push_back(entry.origin.signer);
+  if (record != nullptr && record->imported && (out.empty() || out.front() != record->signer)) {
+    out.push_back(record->signer);
+  }
+  return out;
+}
 
 /// What somebody needs to see a failure again: the files as they were compiled and how.
 struct Repro {
@@ -84,16 +96,21 @@ struct Options {
   std::string directory;  // root; made 0700 when missing
   Mode mode = Mode::kReadWrite;
   uint64_t limit_bytes = 5ULL << 30;  // soft; 0 = none
+  /// Roots of stores that are looked into, in this order, when `directory` has nothing; never written. One
+  /// that is missing is an empty one, one that is refused is left out and counted as a soft error.
+  std::vector<std::string> read_only_directories = {};
 };
 
+/// Of this object, since it was opened. The first three and `saved_ms` are of entries, the others of records
+/// and all other files, too.
 struct Counters {
-  std::atomic<uint64_t> hits{0};
-  std::atomic<uint64_t> misses{0};
-  std::atomic<uint64_t> puts{0};
-  std::atomic<uint64_t> corrupt{0};      // moved aside, or left in a read-only store
-  std::atomic<uint64_t> soft_errors{0};  // I/O that failed and was survived
-  std::atomic<uint64_t> declined{0};     // newer version in place, or larger than 80 % of the limit
-  // `corrupt`, `soft_errors` and `declined` count records too, the first three entries alone.
+  uint64_t hits = 0;
+  uint64_t misses = 0;  // asked for and not there; a record that is not there is one, its entry was asked for
+  uint64_t puts = 0;
+  uint64_t corrupt = 0;      // moved aside, or left in a read-only store
+  uint64_t soft_errors = 0;  // I/O that failed and was survived, a store that is left out
+  uint64_t saved_ms = 0;     // that the hits took to compile
+  uint64_t declined = 0;     // newer version in place, or larger than 80 % of the limit
 };
 
 /// What the store has of a key, as far as an entry's header tells.
@@ -111,10 +128,14 @@ class Store {
   static base::Result<std::unique_ptr<Store>> open(const Options& options);
   virtual ~Store() = default;
 
-  /// A verified entry, or nothing. Touches mtime at most once an hour.
+  /// A verified entry of this store or of one under it, or nothing. Touches mtime at most once an hour.
   virtual std::optional<Entry> get(const base::Digest& key) = 0;
+  /// The same miss, found after all: by the engine, which knows more keys and looked later. `seconds` as of
+  /// the entry.
+  virtual void found_later(double seconds) = 0;
   /// True when the entry is in the store afterwards. An entry of the same key that is there already is as
-  /// good as this one and stays, except with kRefresh.
+  /// good as this one and stays, except with kRefresh, and except that one that was imported without a
+  /// trusted signer makes way for any other. What is under this store does not count.
   virtual bool put(const Entry& entry) = 0;
   /// Whether get() would look at a payload, and of what kind: header, key and sizes are checked, nothing else
   /// is read, moved or counted.
@@ -126,8 +147,9 @@ class Store {
   /// The verified record of a request key, or nothing. That its entry is still there is for the caller to
   /// see. Touches mtime as get() does.
   virtual std::optional<Record> get_record(const base::Digest& request) = 0;
-  /// True when the record is in the store afterwards. One of the same content key that is there already
-  /// stays; one of another is replaced.
+  /// True when a record is in the store afterwards. One of the same content key that is there already stays;
+  /// one of another is replaced. Before that: one that was imported without a trusted signer makes way for
+  /// any other, and never takes the place of one.
   virtual bool put_record(const Record& record) = 0;
   /// The content key of a record, without touching, moving or counting anything.
   virtual std::optional<base::Digest> recorded(const base::Digest& request) = 0;
@@ -150,7 +172,7 @@ class Store {
   virtual std::string keep_repro(const base::Digest& key, const Repro& repro) = 0;
 
   /// A new empty folder below v1/tmp for the jobs of this process, absolute path. The caller removes it.
-  /// ErrorKind::kEnvironment when that is not possible, as with kReadOnly and kOff.
+  /// ErrorKind::kEnvironment when that is not possible, as with kReadOnly and kOff, or when there is no room.
   virtual base::Result<std::string> make_work_folder() = 0;
 
   /// The state file of a build, whole and verified against its digest, or nothing.
@@ -161,8 +183,9 @@ class Store {
   /// Runs the automatic collection if a put of this process drew it. Call once after the last unit.
   virtual void collect_if_due() = 0;
 
-  virtual const Counters& counters() const = 0;
-  /// First soft error in words, for the one warning line at the end of a build.
+  virtual Counters counters() const = 0;
+  /// First soft error in words, for the one warning line at the end of a build; before it that a store is
+  /// not asked any more.
   virtual std::string first_trouble() const = 0;
   virtual const Options& options() const = 0;
 };

@@ -14,7 +14,8 @@ import shutil
 import sys
 
 KERNELS = pathlib.Path(__file__).resolve().parents[2] / "manifests" / "demo_amd" / "kernels"
-TARGETS = ["gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201"]
+TARGETS = ["gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic", "gfx1150", "gfx1151", "gfx1152",
+           "gfx1153", "gfx1200", "gfx1201"]
 # kernel: its source, libraries, and the values of each configuration key
 MATRICES = {
     "vadd_f32": ("vector_add.loom", [], {"tuner.workgroup_size": range(32, 1025, 32)}),

@@ -1,5 +1,6 @@
 """Faults that happened to users of other tools, each as a test named after its number in the project's case list."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,39 +11,78 @@ from kc_test import KC, LOOM_KERNEL, KcTest, main, tile
 
 
 class Cases(KcTest):
-    def test_k04_a_copied_store_serves_another_checkout_user_and_time_zone(self):
-        checkout_x = self.root / "checkout-x"
-        checkout_y = self.root / "checkout-y"
-        self.work = checkout_x
-        self.make_units(4, targets="[sm_80, sm_90]", folder="sub")
-        checkout_x = self.root / "checkout-x" / "sub"
-        self.install_fake()
-        env_a = self.with_fake(HOME=self.root / "home-a", TZ="UTC")
+    def k04(self):
+        """A build in checkout X with HOME A, of both compilers, and the store as a container copy leaves it: folders
+        0755, files 0644, new times. Returns X, checkout Y without a bundle, and the copy."""
+        checkout_x, checkout_y = self.root / "checkout-x" / "sub", self.root / "checkout-y"
+        self.work = self.root / "checkout-x"
+        lines = ["version: 1", "kernels:"]
+        for i in range(2):
+            self.write(f"sub/t{i}.tilebc", tile(f"@entry=kernel n={i}"))
+            self.write(f"sub/loom/l{i}.loom", LOOM_KERNEL.format(name=f"l{i}", factor=i + 2, more=""))
+            lines += [f"  - {{ name: t{i}, sources: t{i}.tilebc, entry: kernel, targets: [sm_80, sm_90] }}",
+                      f"  - {{ name: l{i}, sources: loom/l{i}.loom, libraries: loom/lib.loom, targets: [gfx1100, gfx1201],"
+                      " options: { report: summary } }"]
+        self.write("sub/loom/lib.loom", "func.def inline @f() {\n  func.return\n}\n")
+        self.write("sub/kernels.yaml", "\n".join(lines) + "\n")
+        self.with_fake()
+        env_a = self.with_hostile(KC_TILEIRAS=self.root / "compiler" / "bin" / "tileiras", HOME=self.root / "home-a", TZ="UTC")
+        self.compilers = {name: env_a[name] for name in ("KC_TILEIRAS", "KC_LOOM_LIBRARY")}
         self.kc("build", env=env_a, cwd=checkout_x)
+        self.kc("lock", env=env_a, cwd=checkout_x)
         shutil.copytree(checkout_x, checkout_y)
         os.unlink(checkout_y / "kernels.kcb")
-        # As a container copy leaves it: folders 0755, files 0644, new times.
         copied = self.root / "copied-store"
         shutil.copytree(self.store, copied, copy_function=shutil.copyfile)
         for folder, _, files in os.walk(copied):
             os.chmod(folder, 0o755)
             for name in files:
                 os.chmod(os.path.join(folder, name), 0o644)
-        env_b = self.with_fake(
-            HOME=self.root / "home-b", TZ="Asia/Tokyo", LANG="C", LC_ALL="C", KC_STORE_DIR=copied
-        )
-        done = subprocess.run(
-            ["strace", "-f", "-e", "trace=execve", "-o", self.root / "execs", shutil.which("sh"), "-c",
-             f"umask 077; exec {KC} build --require-cached --format=json"],
-            cwd=checkout_y, env=env_b, capture_output=True, text=True,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn('"hits":8,"compiled":0', done.stdout)
-        self.assertNotIn("tileiras", (self.root / "execs").read_text())
-        self.assertEqual(self.digest(checkout_x / "kernels.kcb"), self.digest(checkout_y / "kernels.kcb"))
-        for entry in self.store_files("e/*/*.kce"):
-            self.assertNotIn(b"checkout-x", self.entry_text(entry))
-            self.assertNotIn(b"home-a", self.entry_text(entry))
+        return checkout_x, checkout_y, copied
+
+    def test_k04_a_copied_store_serves_another_checkout_user_and_time_zone(self):
+        checkout_x, checkout_y, copied = self.k04()
+        made = self.digest(checkout_x / "kernels.kcb")
+        env_x = self.environment(HOME=self.root / "home-a", **self.compilers)
+        keys = {e["unit"]: (e["request_key"], e["key"]) for e in self.kc_json("plan", env=env_x, cwd=checkout_x)[:-1]}
+        self.assertEqual(len(keys), 8)
+        self.assertNotIn(None, [key for _, key in keys.values()])
+        log, traces = self.root / "execs", (str(checkout_x), "checkout-x", "home-a", str(self.store) + "/")
+        changes = {"HOME": self.root / "home-b", "TZ": "Asia/Tokyo", "LANG": "C", "LC_ALL": "C", "KC_STORE_DIR": copied,
+                   "ASAN_OPTIONS": "detect_leaks=0"}  # strace is in the way of it
+        bare = self.install_bare()
+        for program, compilers, more in [
+            (KC, self.compilers, ["--require-cached"]),
+            (KC, self.compilers, ["--locked"]),
+            (bare, {}, ["--require-cached"]),
+            (bare, {}, ["--require-cached", "--locked", "--store-mode=ro"]),
+        ]:
+            with self.subTest(program=str(program), more=more):
+                (checkout_y / "kernels.kcb").unlink(missing_ok=True)
+                shutil.rmtree(copied / "v1" / "state")  # what the last round left
+                done = subprocess.run(
+                    [shutil.which("strace"), "-f", "-e", "trace=execve", "-o", log, shutil.which("sh"), "-c",
+                     f"umask 077; exec {program} build --format=json {' '.join(more)}"],
+                    cwd=checkout_y, env=self.environment(PATH="", **changes, **compilers), capture_output=True, text=True,
+                )
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn('"hits":8,"compiled":0', done.stdout)
+                events = [json.loads(line) for line in done.stdout.splitlines()]
+                self.assertEqual({e["unit"]: (e["request_key"], e["key"]) for e in events[:-1]}, keys)
+                self.assertEqual(log.read_text().count("execve("), 2, "the shell, and kc in its place")
+                self.assertEqual(made, self.digest(checkout_y / "kernels.kcb"))
+                for trace in traces:
+                    self.assertNotIn(trace, done.stdout + done.stderr)
+        # No path of X or A is in what is stored, shown or packed.
+        shown = self.kc("show", "kernels.kcb", "--format=json", cwd=checkout_y).out
+        shown += self.kc("plan", "--format=json", cwd=checkout_y, env=self.environment(PATH="", **changes), program=bare).out
+        texts = [self.entry_text(path) for kind in ("e/*/*.kce", "r/*/*.kcr") for path in sorted(copied.glob(f"v1/{kind}"))]
+        self.assertEqual(len(texts), 8 + 4)
+        self.assertTrue(any(b"loom/lib.loom" in text for text in texts), "they can be read")
+        texts += [shown.encode(), (checkout_y / "kernels.kcb").read_bytes(), (checkout_y / "kc.lock").read_bytes()]
+        for text in texts:
+            for trace in traces:
+                self.assertNotIn(trace.encode(), text)
 
     def entry_text(self, path):
         """All bytes of an entry, compressed parts also decompressed."""

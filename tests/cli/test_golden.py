@@ -71,6 +71,8 @@ class Golden(KcTest):
         env = self.with_fake()
         self.kc("build", env=env)
         self.as_of_another_kc(KEY_DOMAINS.replace(b"content-v1", b"content-v0"))
+        told = self.kc("plan", env=env)
+        self.assertEqual((told.out + told.err).count("key format changed"), 1, told.out + told.err)
         told = self.kc("build", env=env)
         self.assertEqual((told.out + told.err).count("key format changed"), 1, told.out + told.err)
         again = self.kc("build", env=env)

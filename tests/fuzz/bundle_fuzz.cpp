@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "bundle/bundle.h"
+#include "bundle/format.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 #include "fuzz/repair.h"
@@ -79,9 +80,15 @@ Content content_of(Reader& reader) {
     check_error(metadata.error());
     out.whole = false;
   }
-  if (const auto blocks = reader.signature_blocks(); !blocks) {
+  const auto blocks = reader.signature_blocks();
+  const auto signatures = reader.signatures();
+  KC_PROMISE(blocks.has_value() == signatures.has_value());
+  if (!blocks) {
     check_error(blocks.error());
     out.whole = false;
+  } else {
+    KC_PROMISE(std::ranges::count(*blocks, bundle::kSignatureEd25519, &Reader::SignatureBlock::type) ==
+               static_cast<std::ptrdiff_t>(signatures->size()));
   }
   return out;
 }

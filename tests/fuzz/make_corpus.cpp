@@ -7,6 +7,7 @@
 // once. Only compressed parts differ from one version of zstd to the next.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,10 @@
 #include "base/files.h"
 #include "bundle/bundle.h"
 #include "bundle/format.h"
+#include "bundle/signature.h"
 #include "engine/wire.h"
 #include "fuzz/memory_file.h"
+#include "store/archive.h"
 #include "store/entry_codec.h"
 #include "store/record_codec.h"
 #include "support/cubin_writer.h"
@@ -41,12 +44,11 @@ std::string root;
 // Whatever fails here is a fault of this program: it ends.
 template <typename T>
 T need(kc::base::Result<T> result) {
-  if (result) {
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-    return T();
+  if (!result) {
+    std::fprintf(stderr, "make_corpus: %s\n", result.error().text().c_str());
+    std::exit(1);
   }
-  std::fprintf(stderr, "make_corpus: %s\n", result.error().text().c_str());
-  std::exit(1);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 void save(const std::string& format, const std::string& name, ByteView bytes) {
@@ -89,6 +91,7 @@ void make_wire() {
   const engine::Greeting greeting{engine::kProtocolVersion, "0.1.0+0123456789abcdef"};
   engine::Setup setup;
   setup.store_directory = "/home/a/.cache/kc";
+  setup.read_only_directories = {"/usr/share/kc"};
   setup.work_folder = "/home/a/.cache/kc/v1/tmp/w";
   setup.slots = 2;
   const engine::Sources sources{3,
@@ -133,6 +136,49 @@ void make_wire() {
   save("wire", "conversation", conversation);
 }
 
+// An archive of these; `sign` puts a signature of a made-up key behind it.
+Bytes archive(const std::vector<kc::store::Entry>& entries, const std::vector<kc::store::Record>& records,
+              bool sign) {
+  const std::string path = kc::base::join_path(root, "archive.new");
+  auto writer = need(kc::store::ArchiveWriter::create(path));
+  for (const auto& entry : entries) {
+    need(writer.add(kc::store::Kind::kEntry, entry.key, need(kc::store::encode_entry(entry))));
+  }
+  for (const auto& record : records) {
+    need(writer.add(kc::store::Kind::kRecord, record.request, need(kc::store::encode_record(record))));
+  }
+  need(writer.finish());
+  if (sign) {
+    kc::bundle::Signature signature;
+    signature.key.bytes.fill(3);
+    signature.bytes.fill(4);
+    need(writer.append_block(kc::bundle::encode_block(signature)));
+  }
+  need(writer.commit());
+  Bytes bytes = need(kc::base::read_file(path, 1U << 20));
+  std::remove(path.c_str());
+  return bytes;
+}
+
+void make_archives(const kc::store::Entry& entry, const kc::store::Record& record) {
+  save("archive", "empty", archive({}, {}, false));
+  save("archive", "entry", archive({entry}, {}, false));
+  save("archive", "record", archive({}, {record}, false));
+  save("archive", "signed", archive({entry}, {record}, true));
+  kc::store::Entry other = entry;
+  other.key = kc::base::sha256("other key");
+  other.origin.imported = true;
+  kc::store::Record imported = record;
+  imported.request = kc::base::sha256("imported");
+  imported.imported = true;
+  imported.signer = std::string(64, 'a');
+  std::vector<kc::store::Entry> entries = {entry, other};
+  std::vector<kc::store::Record> records = {record, imported};
+  std::ranges::sort(entries, {}, &kc::store::Entry::key);
+  std::ranges::sort(records, {}, &kc::store::Record::request);
+  save("archive", "several", archive(entries, records, false));
+}
+
 void make_entries() {
   kc::store::Entry entry;
   entry.key = kc::base::sha256("key");
@@ -164,6 +210,10 @@ void make_entries() {
   record.time_s = entry.origin.time_s;
   record.key_fields = {{"backend", "loom"}, {"source", "a.loom"}, {"content", "00"}};
   save("entry", "record", need(kc::store::encode_record(record)));
+  make_archives(entry, record);
+  record.imported = true;
+  record.signer = std::string(64, 'a');
+  save("entry", "record-imported", need(kc::store::encode_record(record)));
 }
 
 kc::bundle::Record record(const std::string& kernel, const std::string& specialization,

@@ -184,6 +184,36 @@ Bytes repair_record(ByteView input) {
   return file;
 }
 
+Bytes repair_archive(ByteView input) {
+  constexpr uint64_t kItemHead = 48, kEndMark = 56, kItemSizeAt = 8;
+  Bytes file(input.begin(), input.end());
+  if (file.size() < store::kFrozenSize + kEndMark) return file;
+  uint64_t at = store::kFrozenSize;
+  uint64_t counts[2] = {0, 0};
+  base::Sha256 items;
+  while (holds(file, at, kItemHead + kEndMark) && (file[at] == 1 || file[at] == 2)) {
+    const uint64_t left = file.size() - at - kItemHead - kEndMark;
+    const uint64_t size = std::min(base::load_le<uint64_t>(file, at + kItemSizeAt), left);
+    std::memcpy(file.data() + at + kItemSizeAt, &size, sizeof size);
+    const ByteView body = ByteView(file).subspan(at + kItemHead, size);
+    const Bytes mended = file[at] == 1 ? repair_entry(body) : repair_record(body);
+    std::copy(mended.begin(), mended.end(), file.begin() + static_cast<std::ptrdiff_t>(at + kItemHead));
+    ++counts[file[at] - 1];
+    items.update(base::sha256(ByteView(file).subspan(at, kItemHead + size)).view());
+    at += kItemHead + size;
+  }
+  if (!holds(file, at, kEndMark)) return file;
+  const uint64_t kind = 3;
+  std::memcpy(file.data() + at, &kind, sizeof kind);
+  std::memcpy(file.data() + at + 8, counts, sizeof counts);
+  put(file, at + 24, items.finish());
+  const uint64_t payload_size = at + kEndMark - store::kFrozenSize, header_size = store::kFrozenSize;
+  std::memcpy(file.data() + 16, &header_size, sizeof header_size);
+  std::memcpy(file.data() + kPayloadSizeAt, &payload_size, sizeof payload_size);
+  repair_header(file, header_size);
+  return file;
+}
+
 Bytes repair_bundle(ByteView input) {
   Bytes file(input.begin(), input.end());
   if (file.size() >= bundle::kHeaderSize) BundleRepair(file).run();

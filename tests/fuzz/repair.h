@@ -13,6 +13,10 @@ base::Bytes repair_entry(base::ByteView file);
 /// A record of the store with the header digest that its bytes have, and no payload.
 base::Bytes repair_record(base::ByteView file);
 
+/// An archive with the sizes that its file has, and right digests from its items outwards. Signature blocks
+/// are taken to be what lies behind the last item.
+base::Bytes repair_archive(base::ByteView file);
+
 /// A bundle likewise: of artifacts, frames, pages, page table, metadata, header and signature blocks.
 base::Bytes repair_bundle(base::ByteView file);
 

@@ -5,9 +5,10 @@
 // Each line of stdin is a JSON object; fields that are missing have the defaults of bundle::Record, or what
 // is given here. One with `bundle` is about the bundle: "bundle" (its name), "release", "partial", "subset".
 // All others are records: "kernel", "specialization", "target" ["sm_90"], "found_target" [target], "default",
-// "compiler_version" ["13.4.92"], "toolkit" ["13.4"], "lowest_driver", "registers", "local_memory", "spills",
-// "scalar_registers", "shared_memory", "arguments" (sizes, one behind the other), "metadata" (object), "code"
-// (text of the code object [unit's name]).
+// "compiler_version" ["13.4.92"], "compiler_identity" (64 digits), "toolkit" ["13.4"], "lowest_driver",
+// "entry" [kernel], "key" (64 digits), "registers", "local_memory", "spills", "scalar_registers",
+// "shared_memory", "arguments" (sizes, one behind the other), "metadata" (object), "code" (text of the code
+// object [unit's name]).
 #include <fcntl.h>
 
 #include <cstdio>
@@ -33,12 +34,13 @@ bundle::Record record_of(const Json& line) {
   record.target = line.value("target", "sm_90");
   record.found_target = line.value("found_target", record.target);
   record.backend = record.compiler = "tileiras";
-  record.entry = record.symbol = record.facts.symbol = record.kernel;
+  record.entry = record.symbol = record.facts.symbol = line.value("entry", record.kernel);
   record.is_default = line.value("default", false);
   record.compiler_version = line.value("compiler_version", "13.4.92");
+  record.compiler_identity = base::parse_digest(line.value("compiler_identity", "")).value_or(base::Digest());
   record.toolkit = line.value("toolkit", "13.4");
   record.lowest_driver = line.value("lowest_driver", 0U);
-  record.content_key = base::sha256(line.dump());
+  record.content_key = base::parse_digest(line.value("key", "")).value_or(base::sha256(line.dump()));
   artifact::KernelFacts& facts = record.facts;
   facts.registers = line.value("registers", 32U);
   facts.local_memory = line.value("local_memory", 0U);

@@ -64,6 +64,7 @@ base::Result<void> Image::read_sections() {
     return not_whole(format_, "its section headers are missing or lie outside the file");
   }
   sections_.reserve(header_.e_shnum);
+  by_name_.reserve(header_.e_shnum);
   uint64_t total = 0;
   for (Elf_Scn* scn = elf_nextscn(elf_.get(), nullptr); scn != nullptr; scn = elf_nextscn(elf_.get(), scn)) {
     GElf_Shdr shdr;
@@ -89,7 +90,7 @@ base::Result<void> Image::read_sections() {
   return {};
 }
 
-const Section* Image::find(const std::string& name) const {
+const Section* Image::find(std::string_view name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &sections_[found->second];
 }

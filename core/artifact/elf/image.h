@@ -64,7 +64,7 @@ class Image {
   const GElf_Ehdr& header() const { return header_; }
   base::ByteView bytes() const { return *bytes_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
-  const Section* find(const std::string& name) const;
+  const Section* find(std::string_view name) const;
   /// Names that more than one section has: `find` would answer by chance.
   const std::vector<std::string>& repeated_names() const { return repeated_names_; }
   /// Those of the first table of the type SHT_SYMTAB or SHT_DYNSYM that `is_wanted`; at most kMostKernels.
@@ -87,7 +87,7 @@ class Image {
   GElf_Ehdr header_{};
   std::vector<Elf64_Phdr> segments_;
   std::vector<Section> sections_;
-  std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // names lie in elf_
   std::vector<std::string> repeated_names_;
   Elf_Scn* symbols_ = nullptr;
   Elf_Scn* dynamic_symbols_ = nullptr;

@@ -7,6 +7,7 @@
 // (support/directives.h), and writes a small cubin whose code depends on the input, the
 // options, its own variant and the ptxas beside it. Directives, carried out in this order:
 //
+//   @count=FILE           make FILE a byte longer
 //   @once=FILE            do what comes next, up to @exit, only if FILE does not exist; it is made
 //   @env                  print the environment on stderr, `env NAME=VALUE` a line, sorted
 //   @stdout=T @stderr=T   print T
@@ -191,6 +192,7 @@ void eat(size_t size) {
 
 // What a test asks for before anything is written. Does not come back when it ends the program.
 void act(const Command& command, const Directives& directives) {
+  if (const auto tally = directives.find("count")) std::ofstream(*tally, std::ios::app) << '1';
   if (const auto mark = directives.find("once")) {
     const int file = open(mark->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return;

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -27,7 +28,7 @@ constexpr std::string_view kStages[] = {"index", "link", "compile", "emit"};
 constexpr std::string_view kFaults[] = {"stdout", "stderr",  "sleep",    "allocate", "eat",    "chdir",
                                         "locale", "sigmask", "rounding", "warn",     "dlopen", "fail",
                                         "status", "throw",   "corrupt",  "segfault", "abort",  "overflow",
-                                        "exit",   "kill",    "hang"};
+                                        "exit",   "kill",    "hang",     "count"};
 
 std::atomic<uint64_t> g_poison{0};
 
@@ -180,6 +181,7 @@ Status act(const Occasion& occasion, Result& result) {
     if (file < 0) return 0;
     close(file);
   }
+  if (const auto tally = orders.find("count")) std::ofstream(*tally, std::ios::app) << '1';
   std::fputs(orders.find("stdout").value_or("").c_str(), stdout);
   std::fputs(orders.find("stderr").value_or("").c_str(), stderr);
   std::fflush(stdout);

@@ -9,6 +9,7 @@
 //   @only=TARGET          only for that target, may be given several times (compile and emit)
 //   @when=KEY=VALUE       only when that configuration has that value (link, compile and emit)
 //
+//   @count=FILE           make FILE a byte longer
 //   @stdout=T @stderr=T   print T
 //   @sleep=MS             wait
 //   @allocate=SIZE        take that much from the allocator that the caller gave, and give it back

@@ -1,12 +1,15 @@
 #include "build/spool.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "support/faulty_file_system.h"
 #include "support/temp_folder.h"
 
 namespace {
@@ -53,23 +56,40 @@ TEST_CASE("a spool has no name in its folder") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("damage and loss of what was added are found") {
+TEST_CASE("what is in the file and what is yet to be written there both come back") {
   const TempFolder folder;
   auto spool = Spool::create(folder.path());
   REQUIRE(spool);
-  const auto first = spool->add(Bytes{1, 2, 3});
-  const auto second = spool->add(Bytes{4, 5, 6});
-  REQUIRE(first);
-  REQUIRE(second);
+  std::vector<Bytes> contents;
+  std::vector<Spool::Place> places;
+  for (uint8_t i = 0; i < 10; ++i) {
+    contents.emplace_back(300'000 + i, i);
+    const auto place = spool->add(contents.back());
+    REQUIRE(place);
+    CHECK(place->digest == kc::base::sha256(contents.back()));
+    places.push_back(*place);
+  }
+  struct stat file;
+  REQUIRE(fstat(descriptor_in(folder.path()), &file) == 0);
+  CHECK(file.st_size > 0);
+  CHECK(file.st_size < 3'000'000);
+  for (size_t i = 0; i < contents.size(); ++i) {
+    const auto back = spool->read(places[i]);
+    REQUIRE(back);
+    CHECK(*back == contents[i]);
+  }
+}
+
+TEST_CASE("loss of what was added is found") {
+  const TempFolder folder;
+  auto spool = Spool::create(folder.path());
+  REQUIRE(spool);
+  const auto place = spool->add(Bytes(2'000'000, 1));
+  REQUIRE(place);
   const int fd = descriptor_in(folder.path());
   REQUIRE(fd >= 0);
-  REQUIRE(pwrite(fd, "\xFF", 1, 1) == 1);
-  const auto damaged = spool->read(*first);
-  REQUIRE_FALSE(damaged);
-  CHECK(damaged.error().kind == kc::base::ErrorKind::kEnvironment);
-  CHECK(spool->read(*second));
   REQUIRE(ftruncate(fd, 5) == 0);
-  CHECK_FALSE(spool->read(*second));
+  CHECK_FALSE(spool->read(*place));
 }
 
 TEST_CASE("a folder that is not there is an error of the machine") {
@@ -77,4 +97,47 @@ TEST_CASE("a folder that is not there is an error of the machine") {
   const auto spool = Spool::create(folder / "missing");
   REQUIRE_FALSE(spool);
   CHECK(spool.error().kind == kc::base::ErrorKind::kEnvironment);
+}
+
+TEST_CASE("whatever operation of a spool fails its bytes are right or it says so and it leaves no name") {
+  using kc::test::FaultyFileSystem;
+  FaultyFileSystem faulty;
+  const Bytes content(3U << 20, 7);  // more than waits in memory
+  for (const int error : {ENOSPC, EIO, EDQUOT, EACCES, EMFILE, ESTALE, EINTR, EOPNOTSUPP}) {
+    CAPTURE(error);
+    const uint64_t points = kc::test::at_each_operation(faulty, [&](uint64_t n) {
+      CAPTURE(n);
+      const TempFolder folder;
+      faulty.fail(n, error);
+      kc::base::Result<Bytes> back;
+      {
+        const kc::base::ReplacedFileSystem replaced(faulty);
+        back = [&]() -> kc::base::Result<Bytes> {
+          KC_ASSIGN(Spool spool, Spool::create(folder.path()));
+          KC_ASSIGN(const Spool::Place place, spool.add(content));
+          return spool.read(place);
+        }();
+      }
+      if (back) CHECK(*back == content);
+      if (!back) CHECK(back.error().kind == kc::base::ErrorKind::kEnvironment);
+      if (error == EINTR) CHECK(back);
+      // Without O_TMPFILE a file with a name serves.
+      if (faulty.failed() == kc::test::Operation::kOpen) CHECK(back);
+      CHECK(std::filesystem::is_empty(folder.path()));
+    });
+    CHECK(points >= 3);
+  }
+}
+
+TEST_CASE("where files cannot be made without a name a spool takes its name away") {
+  kc::test::FaultyFileSystem faulty;
+  const TempFolder folder;
+  faulty.start();
+  faulty.fail_from(1, EOPNOTSUPP, 1);
+  {
+    const kc::base::ReplacedFileSystem replaced(faulty);
+    REQUIRE(Spool::create(folder.path()));
+    CHECK(faulty.count(kc::test::Operation::kUnlink) == 1);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
 }

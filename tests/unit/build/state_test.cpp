@@ -41,6 +41,9 @@ State sample_state(const std::vector<kc::backend::Compiler>& compilers) {
                   {"/a/k.tilebc", "", {6, 7, 8, -9, 10}, kc::base::sha256("source")},
                   {"/a", "*.tilebc", {16, 17, 18, 19, 20}, kc::base::sha256("names")}};
   state.compilers = compilers;
+  state.absent = {{"loom", kc::base::sha256("a Loom")}, {"tileiras", kc::base::sha256("a tileiras")}};
+  state.no_lock = "/a/kc.lock";
+  state.locked = true;
   state.output = "/a/kernels.kcb";
   state.output_tuple = {11, 12, 13, 14, 15};
   state.unit_count = 3;
@@ -119,6 +122,9 @@ TEST_CASE("a state comes back with every field") {
   CHECK(back->inputs[2].pattern == "*.tilebc");
   REQUIRE(back->compilers.size() == 1);
   CHECK(back->compilers[0].identity == state.compilers[0].identity);
+  CHECK(back->absent == state.absent);
+  CHECK(back->no_lock == state.no_lock);
+  CHECK(back->locked);
   CHECK(back->output == state.output);
   CHECK(back->output_tuple == state.output_tuple);
   CHECK(back->unit_count == 3);
@@ -188,13 +194,15 @@ TEST_CASE("states of builds that differ in what is built have different names") 
   with([](build::Options& o) { o.units = {"ab"}; });
   with([](build::Options& o) { o.targets = {"a"}; });
   with([](build::Options& o) { o.allow_partial = true; });
+  with([](build::Options& o) { o.identity_from = "/x.kcb"; });
+  with([](build::Options& o) { o.identity_from = "/y.kcb"; });
   with([](build::Options& o) { o.level = 3; });
   with([](build::Options& o) { o.frame_size = 3; });
   with([](build::Options& o) { o.release = 3; });
-  CHECK(ids.size() == 11);
+  CHECK(ids.size() == 13);
   with([](build::Options& o) { o.jobs = 7; });
   with([](build::Options& o) { o.keep_going = 1; });
-  CHECK(ids.size() == 11);
+  CHECK(ids.size() == 13);
 }
 
 TEST_CASE("settled files with their recorded tuples are unchanged and not read") {
@@ -368,4 +376,48 @@ TEST_CASE("what a state remembers is found by the name of the unit") {
   CHECK(memory.size() == 3);
   CHECK(memory.at("k@gfx942") == &state.units[1]);
   CHECK_FALSE(memory.contains("m@sm_90"));
+}
+
+TEST_CASE("a state of a build without a compiler holds until one is there or is named") {
+  Built built;
+  kc::backend::SearchVariables nothing;
+  nothing.path = built.folder_ / "empty";
+  if (kc::backend::find_compiler("tileiras", nothing, {})) {
+    MESSAGE("not run: this machine has a tileiras where one is always looked for");
+    return;
+  }
+  const auto installed = built.state_.compilers;
+  built.state_.compilers.clear();
+  built.state_.absent = {{"tileiras", installed.front().identity}};
+  const kc::backend::SearchVariables with_compiler = built.search_;
+  built.search_ = nothing;
+  CHECK(built.check() == Freshness::kUnchanged);
+  // In a place that is searched, even if it is that very compiler: what it is has to be recorded.
+  built.search_.path = kc::base::parent_path(*with_compiler.kc_tileiras);
+  CHECK(built.check() == Freshness::kChanged);
+  // A variable that names one is obeyed or an error, so it is not for the state to say that nothing changed.
+  built.search_ = {};
+  built.search_.kc_tileiras = built.folder_ / "nowhere";
+  CHECK(built.check() == Freshness::kChanged);
+  built.search_ = with_compiler;
+  CHECK(built.check() == Freshness::kChanged);
+}
+
+TEST_CASE("a kc.lock that appears makes a state old") {
+  Built built;
+  built.state_.no_lock = built.folder_ / "kc.lock";
+  CHECK(built.check() == Freshness::kUnchanged);
+  built.folder_.write("kc.lock", "anything");
+  CHECK(built.check() == Freshness::kChanged);
+}
+
+TEST_CASE("an input without a digest is known by its tuple alone") {
+  Built built;
+  built.add_input("big.kcb", "a bundle");
+  built.state_.inputs.back().digest = {};
+  CHECK(built.check() == Freshness::kUnchanged);
+  // The same bytes at another time: nobody reads them to find out.
+  const timespec times[2] = {{1'000'000, 0}, {1'000'000, 0}};
+  REQUIRE(utimensat(AT_FDCWD, built.state_.inputs.back().path.c_str(), times, 0) == 0);
+  CHECK(built.check() == Freshness::kChanged);
 }

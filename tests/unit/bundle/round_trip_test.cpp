@@ -290,6 +290,7 @@ TEST_CASE("an artifact that cannot be read or changes between readings fails the
   const auto changing = write_with([&](size_t) { return noise(static_cast<uint32_t>(++calls), 600); });
   REQUIRE(!changing);
   CHECK(contains(changing.error().message, "changed while packing"));
+  CHECK(changing.error().kind == base::ErrorKind::kEnvironment);
 }
 
 TEST_CASE("level and frame size are told in the bundle's metadata") {

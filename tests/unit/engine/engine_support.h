@@ -57,6 +57,7 @@ inline engine::Setup sample_setup(const std::vector<backend::Compiler>& compiler
   engine::Setup out;
   out.compilers = compilers;
   out.store_directory = "/a/store";
+  out.read_only_directories = {"/b/store", "/c/store"};
   out.store_mode = store::Mode::kRefresh;
   out.work_folder = "/a/work";
   out.slots = 7;
@@ -99,6 +100,7 @@ inline engine::Done sample_done() {
   out.output = "printed\n";
   out.seconds = 1.25;
   out.peak_bytes = 1ULL << 33;
+  out.signers = {std::string(64, 'a'), ""};
   out.holds_key = true;
   return out;
 }

@@ -93,6 +93,7 @@ TEST_CASE("every message arrives with every field") {
   CHECK(done.output == "printed\n");
   CHECK(done.seconds == 1.25);
   CHECK(done.peak_bytes == 1ULL << 33);
+  CHECK(done.signers == std::vector<std::string>{std::string(64, 'a'), ""});
   CHECK(done.holds_key);
 
   CHECK(sent_over(engine::Release{15}).id == 15);
@@ -120,6 +121,7 @@ TEST_CASE("a setup arrives with its compilers") {
   const auto compiler = kc::test::install_compiler(program, folder / "cu13");
   const auto setup = sent_over(kc::test::sample_setup({compiler}));
   CHECK(setup.store_directory == "/a/store");
+  CHECK(setup.read_only_directories == std::vector<std::string>{"/b/store", "/c/store"});
   CHECK(setup.store_mode == kc::store::Mode::kRefresh);
   CHECK(setup.work_folder == "/a/work");
   CHECK(setup.slots == 7);

@@ -85,7 +85,7 @@ TEST_CASE("a unit of a build has the fields of the document in this order") {
   const Json line = lines.tell();
   CHECK(names_of(line) ==
         "event unit kernel target config request_key key state seconds peak_bytes code_bytes facts "
-        "changes diagnostics ");
+        "changes diagnostics signers ");
   CHECK(
       kc::util::dump_line(line) ==
       R"({"event":"unit","unit":"matmul:TM=64,TN=128@sm_90","kernel":"matmul","target":"sm_90",)"
@@ -96,7 +96,7 @@ TEST_CASE("a unit of a build has the fields of the document in this order") {
           R"("shared_memory":1024,)"
           R"("argument_bytes":12,"arguments":[{"offset":0,"size":8},{"offset":8,"size":4}],)"
           R"("required_block":[128,1,1],"max_threads":256,"wave_size":32},"changes":[],)"
-          R"("diagnostics":[{"severity":"warning","code":"W1","message":"slow","file":"a.tilebc","line":3,"column":4}]})");
+          R"("diagnostics":[{"severity":"warning","code":"W1","message":"slow","file":"a.tilebc","line":3,"column":4}],"signers":[]})");
   lines.result.facts.spills = 2;
   CHECK(lines.tell()["facts"]["spills"] == 2);
   lines.result.facts.scalar_registers = 18;

@@ -49,6 +49,22 @@ TEST_CASE("a record comes back as it was") {
   check_equal(*again, bare);
 }
 
+TEST_CASE("an imported record says so and who signed it") {
+  Record record = sample_record("a", "content");
+  record.imported = true;
+  for (const std::string& signer : {std::string(), std::string(64, 'a')}) {
+    record.signer = signer;
+    const Bytes bytes = encode(record);
+    CHECK(base::load_le<uint32_t>(bytes, 12) == kFlagImported);
+    CHECK(base::load_le<uint32_t>(bytes, 140 + record.unit.size()) == signer.size());
+    const auto back = decode_record(bytes, record.request);
+    REQUIRE(back.has_value());
+    check_equal(*back, record);
+    CHECK(back->imported);
+    CHECK(back->signer == signer);
+  }
+}
+
 TEST_CASE("fields of a record lie where the format page says") {
   const Record record = sample_record("a", "content");
   const Bytes bytes = encode(record);

@@ -21,9 +21,12 @@ TEST_CASE("tallies of many processes add up before and after they are folded") {
   write_tally(layout, {});
   CHECK(names_in(folder / "s/v1/stats.d").empty());
   for (int i = 0; i < 3; ++i) {
-    write_tally(layout, {.hits = 1, .misses = 2, .puts = 3, .corrupt = 4, .soft_errors = 5, .declined = 6});
+    write_tally(
+        layout,
+        {.hits = 1, .misses = 2, .puts = 3, .corrupt = 4, .soft_errors = 5, .declined = 6, .saved_ms = 7});
   }
-  const Tally sum{.hits = 3, .misses = 6, .puts = 9, .corrupt = 12, .soft_errors = 15, .declined = 18};
+  const Tally sum{
+      .hits = 3, .misses = 6, .puts = 9, .corrupt = 12, .soft_errors = 15, .declined = 18, .saved_ms = 21};
   CHECK(read_tallies(layout) == sum);
   CHECK(names_in(folder / "s/v1/stats.d").size() == 3);
   fold_tallies(layout);
@@ -56,7 +59,7 @@ TEST_CASE("a store leaves its counters once when it closes and a read only one n
     CHECK(store->put(sample_entry("a")));
     CHECK(store->get(key_of("a")).has_value());
   }
-  const Tally once{.hits = 1, .puts = 1};
+  const Tally once{.hits = 1, .puts = 1, .saved_ms = 1500};
   CHECK(read_tallies(make_layout(root)) == once);
   open_store(root);
   open_store(root, Mode::kReadOnly)->get(key_of("a"));

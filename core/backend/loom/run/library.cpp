@@ -67,8 +67,8 @@ bool KnownFiles::has(const std::string& path) const {
 }
 
 // What tells builds of one generation apart: the version, if the library knows it, else its build id, if it
-// has one.
-std::string version_text(const Library& library, const std::string& path) {
+// has one. A file that cannot be read is an error: else a bundle would differ by what a disk said.
+base::Result<std::string> version_text(const Library& library, const std::string& path) {
   if (void* version = library.find("loomc_version"); version != nullptr) {
     int major = 0;
     int minor = 0;
@@ -76,9 +76,10 @@ std::string version_text(const Library& library, const std::string& path) {
     reinterpret_cast<void (*)(int*, int*, int*)>(version)(&major, &minor, &patch);
     return util::format(" {}.{}.{}", major, minor, patch);
   }
-  const auto fd = base::open_at(AT_FDCWD, path, O_RDONLY, 0, ErrorKind::kEnvironment);
-  const auto object = fd ? util::read_elf_object(fd->get(), path) : std::unexpected(fd.error());
-  return object && !object->build_id.empty() ? " " + base::to_hex(object->build_id) : std::string();
+  KC_ASSIGN(const base::FileDescriptor fd,
+            base::open_at(AT_FDCWD, path, O_RDONLY, 0, ErrorKind::kEnvironment));
+  KC_ASSIGN(const util::ElfObject object, util::read_elf_object(fd.get(), path));
+  return object.build_id.empty() ? std::string() : " " + base::to_hex(object.build_id);
 }
 
 std::unexpected<base::Error> refuse(std::string message, std::string hint = {}) {
@@ -180,7 +181,8 @@ base::Result<Library> Library::load(const Compiler& compiler) {
                                util::listed(missing)));
   }
 
-  out.version_ += version_text(out, compiler.program);
+  KC_ASSIGN(const std::string version, version_text(out, compiler.program));
+  out.version_ += version;
   return out;
 }
 

@@ -117,8 +117,7 @@ Profiles::Profile Profiles::make(const target::Target& target, abi::ProcessorMod
 
 std::shared_ptr<const Profiles::Profile> Profiles::get(const target::Target& target,
                                                        abi::ProcessorMode mode) {
-  const std::string key = util::format("{}/{}/{}/{}", target.processor, static_cast<int>(target.sramecc),
-                                       static_cast<int>(target.xnack), static_cast<int>(mode));
+  const Key key(target.processor, target.sramecc, target.xnack, mode);
   const std::lock_guard lock(mutex_);
   const auto found = all_.find(key);
   if (found != all_.end()) return found->second;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "backend/loom/run/api.h"
@@ -38,9 +39,12 @@ class Profiles {
                           Profile& out) const;
   const std::vector<std::string>& available();
 
+  // What of a target the library is told.
+  using Key = std::tuple<std::string, target::Feature, target::Feature, abi::ProcessorMode>;
+
   const LoomApi& api_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const Profile>> all_;
+  std::map<Key, std::shared_ptr<const Profile>> all_;
   std::vector<std::string> available_;  // names of what the library has, asked for when one is missing
 };
 

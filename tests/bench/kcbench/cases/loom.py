@@ -98,11 +98,11 @@ def corpus_slots(lab):
 
 BARE = "the bare C API sequence, same compiles, one thread"
 CASES = [
-    Case("loom-small", "`kc build -j1` of 3,620 small Loom units, no store", BARE, at_most(1.1), (LOOM, LOOM_BARE), small),
+    Case("loom-small", "`kc build -j1` of 9,412 small Loom units, no store", BARE, at_most(1.1), (LOOM, LOOM_BARE), small),
     Case("loom-corpus", "`kc build -j1` of 1,055 units of the corpus, no store", BARE, at_most(1.1), (LOOM, LOOM_BARE, LOOM_CORPUS), corpus),
-    Case("loom-processes", "`kc build -j1` of 3,620 small Loom units, no store",
+    Case("loom-processes", "`kc build -j1` of 9,412 small Loom units, no store",
          "the same compiles, a process each", at_least(5), (LOOM, LOOM_BARE, XARGS), processes),
-    Case("loom-slots", "`kc build -j2` of 3,620 small Loom units, no store",
+    Case("loom-slots", "`kc build -j2` of 9,412 small Loom units, no store",
          "the same with `-j1` (the ratio is the speed-up)", at_least(1.9), (LOOM, TWO_CPUS), slots),
     Case("loom-corpus-slots", "`kc build -j2` of 1,055 units of the corpus, no store",
          "the same with `-j1` (the ratio is the speed-up)", at_least(1.9), (LOOM, LOOM_CORPUS, TWO_CPUS), corpus_slots),
