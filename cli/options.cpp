@@ -32,7 +32,6 @@ Examples:
 
 // Leaves out the group of the options that kEverywhere names. (CLI11 leaves out a group without a name, too,
 // but then its errors lack the option's name.)
-constexpr const char* kUnlisted = "Everywhere";
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_group(std::string group, bool is_positional,
@@ -87,8 +86,9 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
 
 }  // namespace
 
+// `examples` begins with a new line; the help has one there already.
 std::string footer(std::string_view examples) {
-  return std::string(examples) + std::string(kEverywhere) + std::string(kExitCodes);
+  return std::string(examples.substr(1)) + std::string(kEverywhere) + std::string(kExitCodes);
 }
 
 void add_common(CLI::App* app, Arguments& a) {
@@ -116,7 +116,7 @@ void add_store(CLI::App* app, StoreArguments& store, bool with_mode) {
          "--store-mode", [&store](const std::string& text) { store.mode = parse_mode(text); },
          "rw, ro, off or refresh")
       ->check(CLI::IsMember({"rw", "ro", "off", "refresh"}))
-      ->type_name("MODE");
+      ->option_text("MODE");  // the check would add its list to the name
   app->add_flag("--strict-store", store.strict, "Trouble with the store is an error");
 }
 

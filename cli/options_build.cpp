@@ -69,8 +69,7 @@ void add_plan_options(CLI::App* app, BuildArguments& b) {
 }
 
 void add_pack_options(CLI::App* app, BuildArguments& b) {
-  app->add_option("-o,--output", b.output,
-                  "The bundle; wins over the manifest's output;\nUNIT and --target pack only with it")
+  app->add_option("-o,--output", b.output, "The bundle; UNIT and --target pack only with it")
       ->type_name("FILE");
   checked_option(app, "--level", b.level, &parse_level, "a zstd level from 1 to 19",
                  "Compression, 1 to 19 [3]", "N");
@@ -84,7 +83,8 @@ void add_sign_options(CLI::App* app, BuildArguments& b) {
   CLI::Option* sign = app->add_option("--sign", b.sign, "Sign the bundle with this private key");
   sign->type_name("KEY");
   add_keys(app, b.keys, "With --sign: may have signed what was imported");
-  for (const char* name : {"--key", "--key-dir"}) app->get_option(name)->needs(sign);
+  // docs/security.md tells of them; few builds need them, and the help has to fit a screen.
+  for (const char* name : {"--key", "--key-dir"}) app->get_option(name)->needs(sign)->group(kUnlisted);
 }
 
 void add_build_options(CLI::App* app, BuildArguments& b) {

@@ -61,6 +61,9 @@ void add_store_commands(CLI::App& app, Arguments& a, Commands& commands);
 /// Those of `kc store` that look at single entries and move them; `store` is that command.
 void add_entry_commands(CLI::App& store, Arguments& a, Commands& commands);
 
+/// The group of options that a command's help leaves out: those that kEverywhere names, and few others.
+inline constexpr const char* kUnlisted = "Everywhere";
+
 /// The end of a command's help: examples, options that every command takes, exit codes.
 std::string footer(std::string_view examples);
 void add_common(CLI::App* app, Arguments& a);

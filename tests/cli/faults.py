@@ -59,7 +59,8 @@ class FaultTest(KcTest):
         shutil.copy2(self.saved / "kernels.kcb", self.output)
 
     def fault_at(self, program, number, what, command):
-        """Runs `kc command`; at its call `number`, `program` meets `what`, `signal=9` or `error=28@openat`."""
+        """Runs `kc command`; at its call `number`, `program` meets `what`: `signal=9`, or `error=28@openat` at
+        the first call of that name from there on."""
         words = [FAULT_AT, program, self.store, str(number), what, self.report, KC, *command]
         done = subprocess.run(words, cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
         if done.returncode == NOT_RUN:
@@ -68,20 +69,18 @@ class FaultTest(KcTest):
         return done
 
     def reported(self):
-        """Names of the calls that were made, up to a kill."""
-        return [line.split()[0] for line in self.report.read_text(errors="replace").splitlines()]
-
-    def reported_file(self, number):
-        """What that call was about, as far as it says; None when it was not made."""
+        """Names of the calls that were made, and what the one that met its fault was about, as far as it says: None when
+        none did."""
         lines = self.report.read_text(errors="replace").splitlines()
-        return lines[number - 1].partition(" ")[2] if len(lines) >= number else None
+        return ([line.split()[0].lstrip("!") for line in lines],
+                next((line.partition(" ")[2] for line in lines if line.startswith("!")), None))
 
     def calls(self, program, command):
         """Names of all calls that can be chosen from."""
         self.restore()
         done = self.fault_at(program, 0, "signal=0", command)
         self.assertEqual(done.returncode, 0, done.err)
-        return self.reported()
+        return self.reported()[0]
 
     def bundle(self):
         """Digest of the bundle under its name, if there is one."""

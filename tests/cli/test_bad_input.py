@@ -196,7 +196,9 @@ class Usage(KcTest):
                                 (["plan", "--color=pink"], "--color: pink"), (["-C"], "-C: ")):
             with self.subTest(arguments):
                 self.assertIn("kc: error: " + text, self.kc(*arguments, expect=2).err)
-        for command in ([], ["build"], ["plan"], ["show"], ["verify"], ["extract"], ["gc"], ["store"], ["store", "stats"]):
+        for command in ([], ["build"], ["warm"], ["plan"], ["pack"], ["lock"], ["show"], ["verify"], ["extract"], ["keygen"], ["sign"],
+                        ["gc"], ["store"], ["store", "stats"], ["store", "ls"], ["store", "import"], ["store", "export"],
+                        ["store", "pin"]):
             with self.subTest(command):
                 done = self.kc(*command, "--help")
                 self.assertLessEqual(len(done.out.splitlines()), 40)

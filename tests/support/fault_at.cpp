@@ -7,9 +7,10 @@
 // PROGRAM is the file name of the process that is meant: the first one of the command, or below it, that
 // executes a file of this name. Its calls count from the first one on that names a path below FOLDER, those
 // of all its threads together; what only asks the kernel for memory, time or a lock inside the process does
-// not count. At call N, before the kernel does it, the process gets signal S; or the call, if it is the one
-// of that NAME, is not done and gives error E. REPORT gets the calls that counted, a line each with name and
-// file; with N = 0 nothing is done, which tells what there is to choose from.
+// not count. At call N, before the kernel does it, the process gets signal S; or the first call of that NAME
+// from call N on is not done and gives error E. REPORT gets the calls that counted, a line each with name and
+// file, and a `!` before the one that met its fault; with N = 0 nothing happens, which tells what there is to
+// choose from.
 //
 // Ends when all processes have, with the command's exit code, or 128 + the signal that ended it; 98 when
 // something goes on for 20 seconds after a signal (it is killed then, and named on stderr); 77 when processes
@@ -224,10 +225,13 @@ class Tracer {
       is_counting_ = call->path >= 0 && text_at(thread, info.entry.args[call->path]).starts_with(folder_);
       if (!is_counting_) return;
     }
-    report_ << call->name << ' ' << target_of(thread, *call, info) << "\n";
-    if (++count_ != fault_.number) return;
+    ++count_;
+    const bool is_due = fault_.error != 0 ? count_ >= fault_.number && call->name == fault_.name && !is_done_
+                                          : count_ == fault_.number;
+    is_done_ = is_done_ || is_due;
+    report_ << (is_due ? "!" : "") << call->name << ' ' << target_of(thread, *call, info) << "\n";
+    if (!is_due) return;
     if (fault_.error != 0) {
-      if (call->name != fault_.name) return;
       skip_call(thread);
       failing_ = thread;
       return;
@@ -257,6 +261,7 @@ class Tracer {
   pid_t watched_ = 0;
   bool is_counting_ = false;
   uint64_t count_ = 0;
+  bool is_done_ = false;
   pid_t failing_ = 0;  // thread whose call was not done
   std::optional<Clock::time_point> signalled_;
   std::map<pid_t, pid_t> processes_;  // of each thread
