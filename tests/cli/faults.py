@@ -32,13 +32,13 @@ class FaultTest(KcTest):
             lines.append(f"  - {{ name: l{i}, sources: l{i}.loom }}")
         self.write("kernels.yaml", "\n".join(lines) + "\n")
 
-    def prepare(self, build_first):
-        """An old bundle and, with `build_first`, a store that has all units of the manifest. Both are kept aside for
-        restore()."""
-        self.make(1)
+    def prepare(self, build_first, count=2):
+        """A manifest of twice `count` units, an old bundle of more and, with `build_first`, a store that has all units. Both
+        are kept aside for restore()."""
+        self.make(count + 1)
         self.kc("build", "--store-mode=off", env=self.env)
         self.old = self.digest(self.output)
-        self.make(2)
+        self.make(count)
         self.kc("build", "--store-mode=off", "-o", "new.kcb", env=self.env)
         self.new = self.digest(self.work / "new.kcb")
         self.assertNotEqual(self.old, self.new)

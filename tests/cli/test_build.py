@@ -244,7 +244,7 @@ class Build(KcTest):
         self.assertEqual(
             list(unit),
             ["event", "unit", "kernel", "target", "config", "request_key", "key", "state", "seconds", "peak_bytes",
-             "code_bytes", "facts", "changes", "diagnostics"],
+             "code_bytes", "facts", "changes", "diagnostics", "signers"],
         )
         self.assertGreater(unit["code_bytes"], 0)
         self.assertEqual(summary["output_state"], "written")

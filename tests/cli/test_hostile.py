@@ -1,8 +1,8 @@
 """Compilers that misbehave: each fault costs the unit that it belongs to and nothing else.
 
 The stand-ins are tests/support/hostile_loom (a library in the engine) and tests/support/fake_tileiras (a program).
-KC_TEST_LONG=1 runs the tests at random moments as often as a release wants: 50 deaths of the engine and 20 interrupts
-instead of a few.
+KC_TEST_LONG=1, or KC_TEST_LONG_ENGINE=1 for these alone, runs the tests at random moments as often as a release wants:
+50 deaths of the engine and 20 interrupts instead of a few.
 """
 
 import os
@@ -16,7 +16,7 @@ import time
 
 from kc_test import BUILD, KC, KcTest, main, tile
 
-LONG = bool(os.environ.get("KC_TEST_LONG"))
+LONG = bool(os.environ.get("KC_TEST_LONG") or os.environ.get("KC_TEST_LONG_ENGINE"))
 SANITIZED = re.search(r"^KC_SANITIZE:\w+=\w", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE) is not None
 COUNT = 30
 POSITIONS = (0, COUNT // 2, COUNT - 1)

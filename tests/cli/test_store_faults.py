@@ -123,7 +123,7 @@ class StoreFaults(FaultTest):
         self.assertGreater(failed, len(points) // 2)
 
     def test_operations_that_fail_under_a_build_that_compiles(self):
-        self.prepare(build_first=False)
+        self.prepare(build_first=False, count=1)
         self.explore("kc", ["build", "-j2"], 12)
         self.explore("kc-engine", ["build", "-j2"], 12)
 
