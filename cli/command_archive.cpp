@@ -15,6 +15,7 @@
 #include "cli/console.h"
 #include "cli/key_choice.h"
 #include "cli/store_choice.h"
+#include "report/json_lines.h"
 #include "store/archive.h"
 #include "store/listing.h"
 #include "util/signals.h"
@@ -134,8 +135,12 @@ class Export {
     listings_.push_back(std::move(own));
     if (!arguments_.manifest) return {};
     for (const std::string& below : choose_store(common_, arguments_.build.store).read_only_directories) {
-      auto listing = Listing::open(below);
-      if (listing) listings_.push_back(std::move(*listing));
+      auto listing = Listing::open_read_only(below);
+      if (listing) {
+        listings_.push_back(std::move(*listing));
+      } else {
+        console_.warning(listing.error());
+      }
     }
     return {};
   }
@@ -208,14 +213,11 @@ class Export {
 
   void tell_missing(const NeededUnits::Missing& missing) {
     ++missing_;
-    const auto digest = [](const std::optional<Digest>& key) {
-      return key ? util::Json(key->hex()) : util::Json(nullptr);
-    };
     if (console_.is_json()) {
       console_.json({{"event", "missing"},
                      {"unit", missing.unit},
-                     {"request_key", digest(missing.request_key)},
-                     {"key", digest(missing.key)}});
+                     {"request_key", report::digest_or_null(missing.request_key)},
+                     {"key", report::digest_or_null(missing.key)}});
     }
     base::Error error{ErrorKind::kFailed, missing.unit + " is not in the store"};
     if (!missing.why.empty()) error.message += ": " + missing.why;

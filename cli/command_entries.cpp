@@ -234,7 +234,9 @@ class Removal {
            {},
            "`kc store verify` names them; they can be removed by their keys"});
     }
-    KC_TRY(add_leading_records());
+    KC_ASSIGN(const auto leading,
+              store::records_leading_to(folder, {names_.entries.begin(), names_.entries.end()}));
+    names_.records.insert(leading.begin(), leading.end());
     KC_ASSIGN(const bool may, check_pins(folder));
     if (!may) return kFailed;
     // Records first: one whose entry is gone is only a detour, but an entry without its records is found
@@ -246,15 +248,6 @@ class Removal {
   }
 
  private:
-  Result<void> add_leading_records() {
-    const auto unread = listing_.records([&](const Listed& listed, const Checked<store::Record>& record) {
-      if (record && names_.entries.contains(record->content)) names_.records.insert(listed.key);
-      return true;
-    });
-    if (unread.empty()) return {};
-    return base::fail(ErrorKind::kEnvironment, unread.front());
-  }
-
   // False when something is pinned: nothing is removed then.
   Result<bool> check_pins(const std::string& folder) {
     if (arguments_.force) return true;

@@ -63,12 +63,9 @@ std::string made_text(const store::Pin& pin, const store::Holding& held) {
 int command_store_pin(const Common& common, const PinArguments& arguments, Console& console) {
   const auto folder = store_folder(common, arguments.store);
   if (!folder) return console.fail(folder.error());
-  if (!store::is_pin_name(arguments.name)) {
-    return console.fail({ErrorKind::kInput,
-                         util::format("\"{}\" is no name for a pin", arguments.name),
-                         {},
-                         "1 to 64 letters, digits, \".\", \"_\" and \"-\", the first a letter or digit"});
-  }
+  // Before the keys are computed, which may take a while.
+  if (const auto checked = store::check_pin_name(arguments.name); !checked)
+    return console.fail(checked.error());
   const auto needed = needed_keys(common, arguments.store, arguments.file, arguments.targets, console);
   if (!needed) return needed.error();
   const store::Pin pin{arguments.name, arguments.file, base::wall_clock_ns() / store::kSecondNs,

@@ -13,6 +13,10 @@
 namespace kc::cli {
 namespace {
 
+double saved_seconds(const store::Stats& stats) {
+  return static_cast<double>(stats.counters.saved_ms) / 1000;
+}
+
 util::Json stats_json(const std::string& folder, const store::Stats& stats,
                       const std::vector<store::TierStats>& tiers) {
   util::Json targets = util::Json::object();
@@ -34,11 +38,11 @@ util::Json stats_json(const std::string& folder, const store::Stats& stats,
           {"temporaries", stats.temporaries},
           {"quarantined", stats.quarantined},
           {"pins", stats.pins},
-          {"hits", stats.hits},
-          {"misses", stats.misses},
-          {"puts", stats.puts},
-          {"soft_errors", stats.soft_errors},
-          {"saved_seconds", stats.saved_seconds},
+          {"hits", stats.counters.hits},
+          {"misses", stats.counters.misses},
+          {"puts", stats.counters.puts},
+          {"soft_errors", stats.counters.soft_errors},
+          {"saved_seconds", saved_seconds(stats)},
           {"compile_seconds", stats.compile_seconds},
           {"oldest", stats.oldest_s},
           {"newest", stats.newest_s},
@@ -74,12 +78,12 @@ int command_store_stats(const Common& common, const StoreArguments& arguments, C
     console.result(
         util::format("compile time {} in these entries", util::duration_text(stats->compile_seconds)));
   }
+  console.result(util::format("look-ups     {} hits, {} misses, {} puts", stats->counters.hits,
+                              stats->counters.misses, stats->counters.puts));
   console.result(
-      util::format("look-ups     {} hits, {} misses, {} puts", stats->hits, stats->misses, stats->puts));
-  console.result(
-      util::format("saved        {} of compiling, by the hits", util::duration_text(stats->saved_seconds)));
-  console.result(util::format("faults       {} survived, {} damaged files moved aside", stats->soft_errors,
-                              stats->quarantined));
+      util::format("saved        {} of compiling, by the hits", util::duration_text(saved_seconds(*stats))));
+  console.result(util::format("faults       {} survived, {} damaged files moved aside",
+                              stats->counters.soft_errors, stats->quarantined));
   console.result(util::format("other files  {} states, {}, {} temporary", stats->states,
                               util::counted(stats->pins, "pin"), stats->temporaries));
   if (stats->has_locks == false) {

@@ -7,9 +7,12 @@
 #include "build/warm_from.h"
 #include "cli/build_options.h"
 #include "cli/build_run.h"
+#include "cli/build_text.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/key_choice.h"
+#include "cli/store_choice.h"
+#include "report/json_lines.h"
 #include "util/text.h"
 
 namespace kc::cli {
@@ -63,10 +66,6 @@ Counts count(const std::vector<build::ExpectedUnit>& units) {
   return out;
 }
 
-util::Json digest_or_null(const std::optional<base::Digest>& digest) {
-  return digest ? util::Json(digest->hex()) : util::Json(nullptr);
-}
-
 void tell_json(const std::string& path, const build::Warmed& warmed, Console& console) {
   for (const build::WarmedUnit& unit : warmed.units) {
     console.json({{"event", "entry"},
@@ -88,8 +87,8 @@ void tell_json(const std::string& path, const build::Warmed& warmed, Console& co
                        {"unit", unit.unit},
                        {"kernel", unit.kernel},
                        {"target", unit.target},
-                       {"request_key", digest_or_null(unit.request_key)},
-                       {"key", digest_or_null(unit.key)},
+                       {"request_key", report::digest_or_null(unit.request_key)},
+                       {"key", report::digest_or_null(unit.key)},
                        {"state", state_name(unit.state)}};
       if (!unit.reason.empty()) event["reason"] = unit.reason;
       console.json(event);
@@ -139,24 +138,9 @@ void tell_text(const std::string& path, const build::Warmed& warmed, Console& co
   tell_misses(*warmed.expected, console);
 }
 
-// The errors and warnings; what units did is told by the command.
-class Notes final : public build::Listener {
- public:
-  explicit Notes(Console& console) : console_(console) {}
-  void error(const base::Error& error) override { console_.error(error); }
-  void warning(const base::Error& warning) override { console_.warning(warning); }
-  void note(const std::string& text) override { console_.note(text); }
-  void progress(const build::Progress&) override {}
-  void failed(const manifest::Plan&, const manifest::Unit&, const build::UnitResult&) override {}
-  void unit(const manifest::Plan&, const manifest::Unit&, const build::UnitResult&) override {}
-  void summary(const build::Summary&) override {}
-
- private:
-  Console& console_;
-};
-
 int from_bundle(const Common& common, const BuildArguments& arguments, build::Options& options,
                 Console& console) {
+  if (const auto folder = store_folder(common, arguments.store); !folder) return console.fail(folder.error());
   auto trust = choose_trust(common, arguments.keys);
   if (!trust) return console.fail(trust.error());
   options.trust = std::move(*trust);
@@ -168,7 +152,7 @@ int from_bundle(const Common& common, const BuildArguments& arguments, build::Op
                          {},
                          "name it with -f"});
   }
-  Notes notes(console);
+  BuildText notes(console, {.results = false});
   const build::Warmed warmed = build::warm_from(options, *arguments.from, plans, notes);
   if (warmed.units.empty() && warmed.code != 0) return warmed.code;
   if (console.is_json()) {

@@ -27,15 +27,11 @@ constexpr size_t kShortDigits = 12;
 // A version that is longer is no version.
 constexpr size_t kMaxVersion = 100;
 
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 // File names are bytes, YAML is text.
 std::string escaped_role(std::string_view role) {
   std::string out;
   for (const char c : role) {
-    if (is_letter_or_digit(c) || std::string_view("_.+:/ -").find(c) != std::string_view::npos) {
+    if (util::is_letter_or_digit(c) || std::string_view("_.+:/ -").find(c) != std::string_view::npos) {
       out += c;
     } else {
       out += util::format("%{:02X}", static_cast<unsigned char>(c));
@@ -64,7 +60,7 @@ std::optional<std::string> unescaped_role(std::string_view text) {
 
 // Without quotes where nothing in it could mean something to YAML; in quotes it needs no escapes.
 std::string scalar(const std::string& text) {
-  return std::ranges::all_of(text, is_letter_or_digit) ? text : util::format("\"{}\"", text);
+  return std::ranges::all_of(text, util::is_letter_or_digit) ? text : util::format("\"{}\"", text);
 }
 
 bool is_printable_version(std::string_view text) {
@@ -153,7 +149,7 @@ class Parser {
   // What is written back as it stands.
   std::string word(const YamlNode& node, std::string_view what) {
     const bool is_word = !node.text().empty() && std::ranges::all_of(node.text(), [](char c) {
-      return is_letter_or_digit(c) || c == '_' || c == '-' || c == '.';
+      return util::is_letter_or_digit(c) || c == '_' || c == '-' || c == '.';
     });
     if (!is_word) wrong(node, util::format("\"{}\" is no {}", util::escape(node.text()), what));
     return std::string(node.text());

@@ -31,6 +31,11 @@ struct UserDefaults {
   std::optional<uint64_t> frame_size;
 };
 
+/// As core/store takes it.
+inline store::Options store_options(const StoreChoice& choice) {
+  return {choice.directory, choice.mode, choice.limit_bytes, choice.read_only_directories};
+}
+
 struct Options {
   std::string manifest;
   std::optional<std::string> output;  // -o

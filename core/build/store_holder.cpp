@@ -18,9 +18,7 @@ StoreHolder::~StoreHolder() {
 Result<void> StoreHolder::open() {
   if (choice_.mode == store::Mode::kOff) return {};
   if (choice_.directory.empty()) return open_without("neither HOME nor XDG_CACHE_HOME is set");
-  const store::Options options{choice_.directory, choice_.mode, choice_.limit_bytes,
-                               choice_.read_only_directories};
-  auto opened = store::Store::open(options);
+  auto opened = store::Store::open(store_options(choice_));
   if (opened) {
     store_ = std::move(*opened);
     return {};

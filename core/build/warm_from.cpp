@@ -58,18 +58,8 @@ class Warmer {
 };
 
 Result<void> Warmer::open_store() {
-  const StoreChoice& choice = options_.store;
-  if (choice.directory.empty()) {
-    return base::fail(ErrorKind::kEnvironment, "no store: neither HOME nor XDG_CACHE_HOME is set",
-                      "name one with --store or KC_STORE_DIR");
-  }
-  store::Options store;
-  store.directory = choice.directory;
-  store.mode = choice.mode;
-  store.limit_bytes = choice.limit_bytes;
-  store.read_only_directories = choice.read_only_directories;
-  KC_ASSIGN(store_, store::Store::open(store));
-  KC_ASSIGN(listing_, store::Listing::open(choice.directory));
+  KC_ASSIGN(store_, store::Store::open(store_options(options_.store)));
+  KC_ASSIGN(listing_, store::Listing::open(options_.store.directory));
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "engine/order.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "util/text.h"
@@ -48,6 +49,12 @@ std::vector<uint32_t> longest_first(std::span<const std::optional<double>> secon
     return seconds[a].value_or(median) > seconds[b].value_or(median);
   });
   return order;
+}
+
+std::chrono::milliseconds quiet_time(uint32_t slots, double seconds, double most_seconds,
+                                     double most_answers) {
+  return std::chrono::floor<std::chrono::milliseconds>(
+      std::chrono::duration<double>(std::min(most_seconds, most_answers * seconds / slots)));
 }
 
 Slots choose_slots(const SlotLimits& limits) {

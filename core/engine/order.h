@@ -1,6 +1,7 @@
 // In which order misses are compiled, and how many at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +13,12 @@ namespace kc::engine {
 /// Indices of `seconds` (of earlier compiles; nothing = unknown), longest first. Unknown ones count as the
 /// median of the known; equal ones keep their order.
 std::vector<uint32_t> longest_first(std::span<const std::optional<double>> seconds);
+
+/// How long small answers may wait to be heard together: `most_seconds`, or less where more than
+/// `most_answers` would come in that time from `slots` compiles of `seconds` each. In whole milliseconds,
+/// since poll() knows no others; 0 when so many come within one.
+std::chrono::milliseconds quiet_time(uint32_t slots, double seconds, double most_seconds,
+                                     double most_answers);
 
 struct SlotLimits {
   std::optional<unsigned> jobs;  // -j

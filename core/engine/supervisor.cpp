@@ -14,6 +14,7 @@
 #include "engine/engine_process.h"
 #include "engine/held_answers.h"
 #include "engine/jobs.h"
+#include "engine/order.h"
 #include "util/text.h"
 
 namespace kc::engine {
@@ -48,12 +49,6 @@ constexpr double kEnoughSeconds = 2 * kQuietSeconds;  // a slot
 constexpr size_t kSmallAnswer = 12U << 10;
 constexpr double kMostAnswers = 8;
 constexpr auto kTrimLogsEvery = std::chrono::milliseconds(250);
-
-// In whole milliseconds, since poll() knows no others: none when so many answers come earlier.
-std::chrono::milliseconds quiet_time(uint32_t slots, double seconds) {
-  return std::chrono::floor<std::chrono::milliseconds>(
-      std::chrono::duration<double>(std::min(kQuietSeconds, kMostAnswers * seconds / slots)));
-}
 
 int poll_milliseconds(util::Nanoseconds time) {
   const auto count = std::chrono::ceil<std::chrono::milliseconds>(time).count();
@@ -279,7 +274,8 @@ void EngineSupervisor::hear(EngineNumber number) {
       if (done->state == JobState::kCompiled) {
         learn(done->seconds);
         const bool is_small = done->artifact.code.size() + done->artifact.report.size() <= kSmallAnswer;
-        if (is_small) quiet_until_ = now + quiet_time(spec_.setup.slots, seconds_);
+        if (is_small)
+          quiet_until_ = now + quiet_time(spec_.setup.slots, seconds_, kQuietSeconds, kMostAnswers);
       }
       is_possible = jobs_.done(number, std::move(*done));
       if (is_possible) leave(number, id);

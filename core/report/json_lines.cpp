@@ -39,10 +39,6 @@ Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
-Json digest_or_null(const std::optional<base::Digest>& digest) {
-  return digest ? Json(digest->hex()) : Json(nullptr);
-}
-
 // Of each part that came from elsewhere who signed it, null for nobody.
 Json signers_json(const std::vector<std::string>& signers) {
   Json out = Json::array();
@@ -64,6 +60,10 @@ Json changes_json(const build::UnitResult& result) {
 }
 
 }  // namespace
+
+Json digest_or_null(const std::optional<base::Digest>& digest) {
+  return digest ? Json(digest->hex()) : Json(nullptr);
+}
 
 // Appended: an object of util::Json is a list, which a setter would look through for each pair.
 Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {

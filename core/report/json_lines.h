@@ -15,6 +15,8 @@ namespace kc::report {
 using JsonSink = std::function<void(const util::Json&)>;
 
 util::Json facts_json(const artifact::KernelFacts& facts);
+/// 64 hexadecimal digits.
+util::Json digest_or_null(const std::optional<base::Digest>& digest);
 util::Json diagnostics_json(const std::vector<artifact::Diagnostic>& diagnostics);
 /// An object of names that differ from one another, in linear time (a bundle's metadata may have 200,000).
 util::Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs);

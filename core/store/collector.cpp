@@ -253,6 +253,13 @@ Result<void> visit_shard(const Layout& layout, Kind kind, unsigned shard,
   return {};
 }
 
+Result<std::vector<Digest>> keys_in_shard(const Layout& layout, Kind kind, unsigned shard) {
+  std::vector<Digest> keys;
+  KC_TRY(visit_shard(layout, kind, shard, [&](int, const char*, const Digest& key) { keys.push_back(key); }));
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
 Result<FileDescriptor> try_collection_lock(const Layout& layout) {
   KC_ASSIGN(FileDescriptor fd, base::open_at(layout.version(), "gc.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600,
                                              ErrorKind::kEnvironment));

@@ -33,6 +33,9 @@ base::Result<void> visit_pins(
 /// As read_pins().
 base::Result<std::vector<Pin>> read_pins_in(const Layout& layout);
 
+/// The same keys, sorted. Unlike a visit it is not disturbed by what is then done with the files.
+base::Result<std::vector<base::Digest>> keys_in_shard(const Layout& layout, Kind kind, unsigned shard);
+
 /// gc.lock, taken without waiting: held while the descriptor is open. No descriptor: somebody else has it.
 /// Where locks do not work it is given to everyone; collections side by side only do the same work twice.
 base::Result<base::FileDescriptor> try_collection_lock(const Layout& layout);

@@ -9,8 +9,8 @@
 #include "store/collector.h"
 #include "store/entry_codec.h"
 #include "store/layout.h"
-#include "store/quarantine.h"
 #include "store/record_codec.h"
+#include "store/removal.h"
 #include "store/stored_file.h"
 
 namespace kc::store {
@@ -61,18 +61,15 @@ void verify_file(const Layout& layout, Kind kind, int folder, const char* name, 
 ShardReport verify_shard(const Layout& layout, unsigned shard, bool repair) {
   ShardReport report;
   for (const Kind kind : kKinds) {
-    // Listed first: what is moved while a folder is read may or may not be seen.
-    std::vector<Digest> keys;
-    const auto listed =
-        visit_shard(layout, kind, shard, [&](int, const char*, const Digest& key) { keys.push_back(key); });
-    (kind == Kind::kEntry ? report.entries : report.records) += keys.size();
-    std::sort(keys.begin(), keys.end());
+    const auto keys = keys_in_shard(layout, kind, shard);
     const auto folder = layout.open_shard(kind, shard, false);
-    if (!listed || !folder) {
-      report.wrong.emplace_back(listed ? folder.error().text() : listed.error().text(), Flaw::kUnreadable);
+    if (!keys || !folder) {
+      report.wrong.emplace_back(keys ? folder.error().text() : keys.error().text(), Flaw::kUnreadable);
+      continue;
     }
-    if (!folder || !*folder) continue;
-    for (const Digest& key : keys) {
+    (kind == Kind::kEntry ? report.entries : report.records) += keys->size();
+    if (!*folder) continue;
+    for (const Digest& key : *keys) {
       verify_file(layout, kind, folder->get(), stored_name(kind, key).c_str(), key, repair, report);
     }
   }

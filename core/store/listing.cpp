@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 
 #include "base/file_system.h"
 #include "base/files.h"
 #include "store/collector.h"
 #include "store/record_codec.h"
+#include "store/removal.h"
 #include "store/stored_file.h"
 
 namespace kc::store {
@@ -18,7 +18,6 @@ namespace {
 
 using base::Digest;
 using base::ErrorKind;
-using base::FileDescriptor;
 using base::Result;
 
 void take_status(Listed& listed, const struct stat& status) {
@@ -50,22 +49,12 @@ std::optional<std::pair<Listed, Checked<Stored>>> look_at(const Layout& layout, 
   return std::pair(listed, read((*file)->fd.get(), key, (*file)->size()));
 }
 
-// The keys of one shard, sorted, of names that start with `hex`.
-Result<std::vector<Digest>> keys_of(const Layout& layout, Kind kind, unsigned shard, std::string_view hex) {
-  std::vector<Digest> keys;
-  KC_TRY(visit_shard(layout, kind, shard, [&](int, const char* name, const Digest& key) {
-    if (std::string_view(name).starts_with(hex)) keys.push_back(key);
-  }));
-  std::sort(keys.begin(), keys.end());
-  return keys;
-}
-
 template <typename Stored, typename Visitor>
 std::vector<std::string> visit_all(const Layout& layout, Kind kind, Reader<Stored> read,
                                    const Visitor& visit) {
   std::vector<std::string> unread;
   for (unsigned shard = 0; shard < kShards; ++shard) {
-    const auto keys = keys_of(layout, kind, shard, {});
+    const auto keys = keys_in_shard(layout, kind, shard);
     if (!keys) {
       unread.push_back(keys.error().text());
       continue;
@@ -134,6 +123,11 @@ Result<Listing> Listing::open(const std::string& root, Access access) {
   return Listing(std::move(layout));
 }
 
+Result<Listing> Listing::open_read_only(const std::string& root) {
+  KC_ASSIGN(auto layout, Layout::open_read_only(root));
+  return Listing(std::move(layout));
+}
+
 std::vector<std::string> Listing::entries(const EntryVisitor& visit) const {
   if (!layout_) return {};
   return visit_all<EntryHeader>(*layout_, Kind::kEntry, read_entry_header, visit);
@@ -151,7 +145,9 @@ Result<std::vector<Digest>> Listing::with_prefix(Kind kind, std::string_view hex
     return base::fail(ErrorKind::kInternal, "a prefix of a key is at least two hexadecimal digits");
   }
   if (!layout_) return std::vector<Digest>();
-  return keys_of(*layout_, kind, shard, hex);
+  KC_ASSIGN(std::vector<Digest> keys, keys_in_shard(*layout_, kind, shard));
+  std::erase_if(keys, [&](const Digest& key) { return !key.hex().starts_with(hex); });
+  return keys;
 }
 
 std::optional<std::pair<Listed, Checked<EntryHeader>>> Listing::entry(const Digest& key) const {
@@ -176,12 +172,7 @@ Result<bool> Listing::remove(Kind kind, const Digest& key) const {
   if (layout_->access() == Access::kRead) {
     return base::fail(ErrorKind::kInternal, "a store that was opened for reading is not changed");
   }
-  KC_ASSIGN(const FileDescriptor folder, layout_->open_shard(kind, shard_of(key), false));
-  if (!folder) return false;
-  const std::string name = stored_name(kind, key);
-  if (base::file_system().unlinkat(folder.get(), name.c_str(), 0) == 0) return true;
-  if (errno == ENOENT) return false;
-  return base::fail_errno(ErrorKind::kEnvironment, "remove", stored_path(kind, key), errno);
+  return remove_stored(*layout_, kind, key);
 }
 
 }  // namespace kc::store

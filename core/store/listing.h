@@ -34,6 +34,8 @@ class Listing {
  public:
   /// A store that is not there is an empty one. Refuses a root as Store::open does.
   static base::Result<Listing> open(const std::string& root, Access access = Access::kRead);
+  /// One under the user's own: as Store::open opens it.
+  static base::Result<Listing> open_read_only(const std::string& root);
 
   /// Gets each file with what its header says, or why that cannot be believed. False stops the visit.
   using EntryVisitor = std::function<bool(const Listed&, const Checked<EntryHeader>&)>;

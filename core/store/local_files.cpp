@@ -150,15 +150,8 @@ void LocalStore::collect_if_due() {
 
 void LocalStore::save_counters() {
   if (!writes()) return;
-  const Counters counted = counters();
-  const Tally tally{.hits = counted.hits,
-                    .misses = counted.misses,
-                    .puts = counted.puts,
-                    .corrupt = counted.corrupt,
-                    .soft_errors = counted.soft_errors,
-                    .declined = counted.declined,
-                    .saved_ms = counted.saved_ms};
-  if (tally == Tally{}) return;
+  const Counters tally = counters();
+  if (tally == Counters{}) return;
   write_tally(layout(), tally);
   if (base::random_u64() % kFoldEvery != 0) return;
   const auto lock = try_collection_lock(layout());

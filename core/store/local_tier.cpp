@@ -9,8 +9,8 @@
 #include "base/file_system.h"
 #include "store/collector.h"
 #include "store/entry_codec.h"
-#include "store/quarantine.h"
 #include "store/record_codec.h"
+#include "store/removal.h"
 #include "store/stored_file.h"
 
 namespace kc::store {
@@ -187,14 +187,9 @@ Checked<LocalTier::Put> LocalTier::do_put_record(const Record& record, Deadline)
 
 Checked<bool> LocalTier::do_remove(Kind kind, const Digest& key, Deadline) {
   if (!writes()) return false;
-  const auto shard = layout_.open_shard(kind, shard_of(key), false);
-  if (!shard) return unreadable(shard.error());
-  if (!*shard) return false;
-  if (base::file_system().unlinkat(shard->get(), stored_name(kind, key).c_str(), 0) == 0) return true;
-  if (errno == ENOENT) return false;
-  const int error = errno;
-  return unreadable(
-      base::fail_errno(ErrorKind::kEnvironment, "remove", stored_path(kind, key), error).error());
+  const auto removed = remove_stored(layout_, kind, key);
+  if (!removed) return unreadable(removed.error());
+  return *removed;
 }
 
 Checked<void> LocalTier::do_list(Kind kind, const Visit& visit, Deadline deadline) {

@@ -17,6 +17,7 @@
 #include "store/new_file.h"
 #include "store/sealed.h"
 #include "store/stored_file.h"
+#include "util/text.h"
 
 namespace kc::store {
 namespace {
@@ -35,10 +36,6 @@ constexpr uint64_t kMaxPin = 64ULL << 20;
 // A collection removes some 100,000 files in a second. One that takes longer than this hangs in its disk.
 constexpr std::chrono::seconds kLongestWait{30};
 constexpr std::chrono::milliseconds kPoll{20};
-
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
 
 std::string shown_path(const Layout& layout, const std::string& name) {
   return layout.path() + "/v1/roots/" + name;
@@ -154,16 +151,19 @@ void KeySet::add(const KeySet& other) {
 }
 
 bool is_pin_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxName && is_letter_or_digit(name.front()) &&
+  return !name.empty() && name.size() <= kMaxName && util::is_letter_or_digit(name.front()) &&
          std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+                     [](char c) { return util::is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+Result<void> check_pin_name(std::string_view name) {
+  if (is_pin_name(name)) return {};
+  return base::fail(ErrorKind::kInput, util::format("\"{}\" is no name for a pin", name),
+                    "1 to 64 letters, digits, \".\", \"_\" and \"-\", the first a letter or digit");
 }
 
 Result<void> write_pin(const std::string& root, const Pin& pin) {
-  if (!is_pin_name(pin.name)) {
-    return base::fail(ErrorKind::kInput, "\"" + pin.name + "\" is no name for a pin",
-                      "1 to 64 letters, digits, \".\", \"_\" and \"-\", the first a letter or digit");
-  }
+  KC_TRY(check_pin_name(pin.name));
   const Bytes payload = encode_pin(pin);
   if (payload.size() > kMaxPin) {
     return base::fail(ErrorKind::kInput, "these are more keys than a pin may hold, which is two million",

@@ -29,6 +29,8 @@ struct Pin {
 
 /// Letters, digits, `.`, `_` and `-`, at most 64, the first a letter or digit.
 bool is_pin_name(std::string_view name);
+/// ErrorKind::kInput for another name.
+base::Result<void> check_pin_name(std::string_view name);
 
 /// Puts or replaces a pin; the store is made when it is missing. No collection that has not seen it removes
 /// anything after this returned: one that runs is waited for, half a minute at most. ErrorKind::kInput for a

@@ -23,31 +23,35 @@ constexpr uint64_t kMaxFile = 4096;  // seven lines have 200 bytes at most
 
 struct Field {
   std::string_view name;
-  uint64_t Tally::*value;
+  uint64_t Counters::*value;
 };
-constexpr std::array<Field, 7> kFields = {{{"hits", &Tally::hits},
-                                           {"misses", &Tally::misses},
-                                           {"puts", &Tally::puts},
-                                           {"corrupt", &Tally::corrupt},
-                                           {"soft_errors", &Tally::soft_errors},
-                                           {"declined", &Tally::declined},
-                                           {"saved_ms", &Tally::saved_ms}}};
+constexpr std::array<Field, 7> kFields = {{{"hits", &Counters::hits},
+                                           {"misses", &Counters::misses},
+                                           {"puts", &Counters::puts},
+                                           {"corrupt", &Counters::corrupt},
+                                           {"soft_errors", &Counters::soft_errors},
+                                           {"declined", &Counters::declined},
+                                           {"saved_ms", &Counters::saved_ms}}};
 
 // A count that real work could reach; more is damage, and would overflow a sum.
 constexpr uint64_t kMaxCount = 1ULL << 50;
 
-std::string to_text(const Tally& tally) {
+void add(Counters& sum, const Counters& other) {
+  for (const Field& field : kFields) sum.*field.value += other.*field.value;
+}
+
+std::string to_text(const Counters& tally) {
   std::string out;
   for (const Field& field : kFields) out += util::format("{} {}\n", field.name, tally.*field.value);
   return out;
 }
 
-std::optional<Tally> read_one(int folder, const std::string& name) {
+std::optional<Counters> read_one(int folder, const std::string& name) {
   const auto fd = base::open_at(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return std::nullopt;
   const auto bytes = base::read_descriptor(fd->get(), name, kMaxFile);
   if (!bytes) return std::nullopt;
-  Tally tally;
+  Counters tally;
   for (const std::string& line : util::split(base::as_text(*bytes), '\n')) {
     for (const Field& field : kFields) {
       if (!line.starts_with(field.name) || line.size() <= field.name.size() + 1) continue;
@@ -60,22 +64,22 @@ std::optional<Tally> read_one(int folder, const std::string& name) {
   return tally;
 }
 
-bool write_file(const Layout& layout, const Tally& tally, const std::string& name) {
+bool write_file(const Layout& layout, const Counters& tally, const std::string& name) {
   auto file = NewFile::write(layout, base::as_bytes(to_text(tally)), 0600);
   return file && file->replace(layout.statistics(), name);
 }
 
 // The files of single processes, and what they and the total hold together.
-std::pair<Tally, std::vector<std::string>> gather(const Layout& layout) {
-  Tally sum;
+std::pair<Counters, std::vector<std::string>> gather(const Layout& layout) {
+  Counters sum;
   std::vector<std::string> names;
   if (layout.statistics() < 0) return {sum, names};
-  if (const auto total = read_one(layout.statistics(), kTotal)) sum += *total;
+  if (const auto total = read_one(layout.statistics(), kTotal)) add(sum, *total);
   const auto listed = base::list_directory(layout.statistics(), ".");
   if (!listed) return {sum, names};
   for (const std::string& name : *listed) {
     if (!is_statistics_name(name)) continue;
-    if (const auto one = read_one(layout.statistics(), name)) sum += *one;
+    if (const auto one = read_one(layout.statistics(), name)) add(sum, *one);
     names.push_back(name);
   }
   return {sum, names};
@@ -83,16 +87,11 @@ std::pair<Tally, std::vector<std::string>> gather(const Layout& layout) {
 
 }  // namespace
 
-Tally& Tally::operator+=(const Tally& other) {
-  for (const Field& field : kFields) this->*field.value += other.*field.value;
-  return *this;
+void write_tally(const Layout& layout, const Counters& tally) {
+  if (tally != Counters{} && layout.statistics() >= 0) write_file(layout, tally, base::unique_name(""));
 }
 
-void write_tally(const Layout& layout, const Tally& tally) {
-  if (tally != Tally{} && layout.statistics() >= 0) write_file(layout, tally, base::unique_name(""));
-}
-
-Tally read_tallies(const Layout& layout) {
+Counters read_tallies(const Layout& layout) {
   return gather(layout).first;
 }
 

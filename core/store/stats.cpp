@@ -118,14 +118,7 @@ Result<Stats> stats(const std::string& root) {
   const auto pins = pin_names(root);
   if (!pins) out.unreadable.push_back(pins.error().text());
   out.pins = pins ? pins->size() : 0;
-  const Tally tally = read_tallies(*layout);
-  out.hits = tally.hits;
-  out.misses = tally.misses;
-  out.puts = tally.puts;
-  out.soft_errors = tally.soft_errors;
-  out.corrupt = tally.corrupt;
-  out.declined = tally.declined;
-  out.saved_seconds = static_cast<double>(tally.saved_ms) / 1000;
+  out.counters = read_tallies(*layout);
   return out;
 }
 

@@ -8,18 +8,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "store/store.h"
 
 namespace kc::store {
 
 struct Stats {
   uint64_t entries = 0, records = 0, bytes = 0;  // bytes: of both
   uint64_t states = 0, temporaries = 0, quarantined = 0, pins = 0;
-  std::map<std::string, uint64_t> by_backend_target;         // "tileiras sm_90" -> entries
-  double compile_seconds = 0;                                // that the entries took to make
-  int64_t oldest_s = 0, newest_s = 0;                        // last use of entries, since the epoch
-  uint64_t hits = 0, misses = 0, puts = 0, soft_errors = 0;  // folded from stats.d
-  uint64_t corrupt = 0, declined = 0;                        // likewise
-  double saved_seconds = 0;                                  // likewise: that the hits took to compile
+  std::map<std::string, uint64_t> by_backend_target;  // "tileiras sm_90" -> entries
+  double compile_seconds = 0;                         // that the entries took to make
+  int64_t oldest_s = 0, newest_s = 0;                 // last use of entries, since the epoch
+  Counters counters;  // of all processes that used the store: folded from stats.d
   // Whether the file system has the locks that single flight needs; nothing when that cannot be tried: the
   // store was never written, or may not be.
   std::optional<bool> has_locks;

@@ -42,6 +42,12 @@ Result<FileDescriptor> open_lock_file(const Layout& layout) {
   return file;
 }
 
+// An entry may claim any number of seconds; no compile took more than a year.
+uint64_t saved_ms(double seconds) {
+  constexpr double kYear = 365.0 * 24 * 3600;
+  return static_cast<uint64_t>(std::min(seconds, kYear) * 1000);
+}
+
 std::string label_of(const std::string& directory) {
   return util::format("the read-only store {}", directory);
 }
@@ -89,7 +95,7 @@ std::optional<Entry> LocalStore::get(const Digest& key) {
     std::optional<Entry> entry = tier->get(key);
     if (!entry) continue;
     ++ledger_.hits;
-    ledger_.saved_ms += static_cast<uint64_t>(entry->seconds * 1000);
+    ledger_.saved_ms += saved_ms(entry->seconds);
     return entry;
   }
   ++ledger_.misses;
@@ -101,7 +107,7 @@ void LocalStore::found_later(double seconds) {
   while (misses != 0 && !ledger_.misses.compare_exchange_weak(misses, misses - 1)) {
   }
   ++ledger_.hits;
-  ledger_.saved_ms += static_cast<uint64_t>(seconds * 1000);
+  ledger_.saved_ms += saved_ms(seconds);
 }
 
 bool LocalStore::put(const Entry& entry) {

@@ -109,8 +109,10 @@ struct Counters {
   uint64_t puts = 0;
   uint64_t corrupt = 0;      // moved aside, or left in a read-only store
   uint64_t soft_errors = 0;  // I/O that failed and was survived, a store that is left out
-  uint64_t saved_ms = 0;     // that the hits took to compile
   uint64_t declined = 0;     // newer version in place, or larger than 80 % of the limit
+  uint64_t saved_ms = 0;     // that the hits took to compile
+
+  bool operator==(const Counters&) const = default;
 };
 
 /// What the store has of a key, as far as an entry's header tells.

@@ -27,8 +27,8 @@ Counters Ledger::counters() const {
           .puts = puts,
           .corrupt = corrupt,
           .soft_errors = soft_errors,
-          .saved_ms = saved_ms,
-          .declined = declined};
+          .declined = declined,
+          .saved_ms = saved_ms};
 }
 
 std::string Ledger::first_trouble() const {

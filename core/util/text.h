@@ -51,6 +51,8 @@ bool glob_match(std::string_view pattern, std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 /// Without the ASCII white space at both ends.
 std::string_view trim(std::string_view text);
+/// ASCII alone, whatever the locale.
+bool is_letter_or_digit(char c);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 }  // namespace kc::util

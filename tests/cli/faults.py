@@ -61,6 +61,7 @@ class FaultTest(KcTest):
     def fault_at(self, program, number, what, command):
         """Runs `kc command`; at its call `number`, `program` meets `what`: `signal=9`, or `error=28@openat` at
         the first call of that name from there on."""
+        self.report.unlink(missing_ok=True)  # so that nothing is read of an earlier run
         words = [FAULT_AT, program, self.store, str(number), what, self.report, KC, *command]
         done = subprocess.run(words, cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
         if done.returncode == NOT_RUN:

@@ -92,6 +92,17 @@ def loom(name, directives="", factor=3, more=""):
     return (f"//! {directives}\n" if directives else "") + text
 
 
+def events(text):
+    """What `--format=json` prints."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def sealed(data):
+    """A file of the store, or an archive, with the digest that its header should have (docs/store-format.md)."""
+    (size,) = struct.unpack_from("<Q", data, 16)
+    return bytes(data[:32]) + hashlib.sha256(data[:32] + data[64:size]).digest() + bytes(data[64:])
+
+
 def tile(directives=""):
     """A source for the stand-in: the Tile IR header and what it is told to do."""
     return TILE_IR_HEADER + b"\n" + directives.encode() + b"\n"
@@ -193,10 +204,17 @@ class KcTest(unittest.TestCase):
     def kc_json(self, *arguments, **options):
         """Runs kc with --format=json; returns the events."""
         done = self.kc(*arguments, "--format=json", **options)
-        return [json.loads(line) for line in done.out.splitlines()]
+        return events(done.out)
 
     def summary(self, *arguments, **options):
         return self.kc_json(*arguments, **options)[-1]
+
+    def bare(self, *arguments, env=None, **options):
+        """kc where there is no compiler."""
+        return self.kc(*arguments, program=self.install_bare(), env=env or self.environment(PATH=""), **options)
+
+    def bare_json(self, *arguments, **options):
+        return events(self.bare(*arguments, "--format=json", **options).out)
 
     def start(self, *arguments, env=None, cwd=None):
         return subprocess.Popen(
@@ -354,6 +372,28 @@ class KcTest(unittest.TestCase):
 
     def store_files(self, pattern):
         return sorted(self.store.glob(f"v1/{pattern}"))
+
+    def replace(self, path, data):
+        """Another file in the place of one of the store, which nobody may write into."""
+        path.unlink()
+        path.write_bytes(data)
+
+    def damage(self, path, at=-1):
+        """Changes a bit of a file of the store."""
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        self.replace(path, data)
+
+    def age(self, *paths, hours):
+        """Sets back the time of last use of files."""
+        then = time.time() - hours * 3600
+        for path in paths:
+            os.utime(path, (then, then), follow_symlinks=False)
+
+    def set_modes(self, root, folders, files):
+        """Gives the folder, and all that is in it, these modes."""
+        for path in [root, *root.rglob("*")]:
+            path.chmod(folders if path.is_dir() else files)
 
     def assert_no_temporaries(self):
         """Nothing half-done is left in the store, the output's folder or TMPDIR."""

@@ -12,16 +12,11 @@ import struct
 import subprocess
 import time
 
-from kc_test import KC, KcTest, main, tile
+from kc_test import KC, KcTest, main, sealed, tile
 
 LONG = bool(os.environ.get("KC_TEST_LONG"))
 
 HEAD, ITEM, END = 64, 48, 56  # bytes of the header, of what stands before a file, of the end mark
-
-
-def sealed(data, size):
-    """The header of `size` bytes with the digest that it should have."""
-    return data[:32] + hashlib.sha256(data[:32] + data[64:size]).digest() + data[64:]
 
 
 def make_archive(items):
@@ -33,7 +28,7 @@ def make_archive(items):
         digests += hashlib.sha256(item).digest()
     kinds = [kind for kind, _, _ in items]
     content += struct.pack("<IIQQ", 3, 0, kinds.count(1), kinds.count(2)) + hashlib.sha256(digests).digest()
-    return sealed(struct.pack("<8sIIQQ32s", b"KCARCHIV", 1, 0, HEAD, len(content), b""), HEAD) + content
+    return sealed(struct.pack("<8sIIQQ32s", b"KCARCHIV", 1, 0, HEAD, len(content), b"") + content)
 
 
 def content_size(archive):
@@ -54,8 +49,7 @@ def items_of(archive):
 
 def under_key(entry, key):
     """An entry as if it were the answer to another question."""
-    size = struct.unpack_from("<Q", entry, 16)[0]
-    return sealed(entry[:64] + bytes.fromhex(key) + entry[96:], size)
+    return sealed(entry[:64] + bytes.fromhex(key) + entry[96:])
 
 
 class Archive(KcTest):
@@ -162,10 +156,7 @@ class Archive(KcTest):
         self.export("a.kca")
         shutil.copytree(self.store, self.root / "other")
         for file in (self.root / "other").rglob("*.kc[er]"):
-            data = bytearray(file.read_bytes())
-            data[-1] ^= 1
-            file.unlink()
-            file.write_bytes(data)
+            self.damage(file)
         summary = self.summary("store", "import", "a.kca", "--trust-unsigned", env=self.other)
         self.assertEqual((summary["entries"], summary["records"]), (2, 1))
         self.kc("store", "verify", env=self.other)
@@ -267,7 +258,7 @@ class Archive(KcTest):
         first, second = events["k000@gfx1100"], events["k001@gfx1100"]
         record = self.store / "v1" / "r" / first["request_key"][:2] / f"{first['request_key']}.kcr"
         data = record.read_bytes()
-        evil = sealed(data[:96] + bytes.fromhex(second["key"]) + data[128:], len(data))
+        evil = sealed(data[:96] + bytes.fromhex(second["key"]) + data[128:])
         self.write("evil.kca", make_archive([(2, first["request_key"], evil)]))
         # A record of this machine stays.
         self.kc("store", "import", "evil.kca", "--trust-unsigned", env=self.env)
@@ -289,7 +280,7 @@ class Archive(KcTest):
         record = next(item for item in items if item[0] == 2)
         entries = [
             (1, damaged[1], damaged[2][:-1] + bytes([damaged[2][-1] ^ 1])),
-            (1, newer[1], sealed(newer[2][:8] + b"\x02" + newer[2][9:], struct.unpack_from("<Q", newer[2], 16)[0])),
+            (1, newer[1], sealed(newer[2][:8] + b"\x02" + newer[2][9:])),
             (1, foreign[1], good[2]),
             good,
             (2, record[1], record[2][:-1] + bytes([record[2][-1] ^ 1])),
@@ -340,7 +331,7 @@ class Archive(KcTest):
         data = self.export("a.kca").read_bytes()
         os.mkfifo(self.work / "fifo")
         self.write("empty", b"")
-        self.write("newer.kca", sealed(data[:8] + b"\x02" + data[9:], HEAD))
+        self.write("newer.kca", sealed(data[:8] + b"\x02" + data[9:]))
         for name, code, why in (("missing.kca", 2, "No such file"), (".", 2, "is a directory"), ("fifo", 2, "not a regular file"),
                                 ("empty", 1, "is empty"), ("kernels.yaml", 1, "not an archive of kc"),
                                 ("first.kcb", 1, "not an archive of kc"), ("newer.kca", 1, "newer kc")):
@@ -397,10 +388,7 @@ class Archive(KcTest):
             self.assertEqual((events[1]["entries"], events[1]["missing"]), (2, 1))
         # An entry that only proves damaged when it is read is as good as missing.
         entry = next(entry for entry in self.listed(self.env) if entry["unit"] == "k000@sm_90")
-        path = self.store / "v1" / "e" / entry["key"][:2] / f"{entry['key']}.kce"
-        data = path.read_bytes()
-        path.unlink()
-        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        self.damage(self.store / "v1" / "e" / entry["key"][:2] / f"{entry['key']}.kce")
         failed = self.kc("store", "export", "a.kca", "-f", tile_manifest, "k000", "k002", env=self.env, expect=1)
         self.assertIn("k000@sm_90 is not in the store", failed.err)
         self.assertFalse((self.work / "a.kca").exists())
@@ -423,7 +411,7 @@ class Archive(KcTest):
         damaged.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
         data = newer.read_bytes()
         newer.unlink()
-        newer.write_bytes(sealed(data[:8] + b"\x02" + data[9:], struct.unpack_from("<Q", data, 16)[0]))
+        newer.write_bytes(sealed(data[:8] + b"\x02" + data[9:]))
         done = self.kc("store", "export", "a.kca", env=self.env, expect=1)
         self.assertIn(f"{damaged.name}: has a payload that does not match its digest: left out", done.err)
         self.assertIn(f"{newer.name}: has version 2", done.err)

@@ -4,7 +4,6 @@ import os
 import resource
 import stat
 import subprocess
-import time
 
 from kc_test import KC, KcTest, main, tile
 
@@ -239,10 +238,7 @@ class Stores(KcTest):
         self.kc("build", env=env)
         good = self.digest(self.work / "kernels.kcb")
         victim = self.store_files("e/*/*.kce")[1]
-        os.chmod(victim, 0o644)
-        data = bytearray(victim.read_bytes())
-        data[len(data) // 2] ^= 4
-        victim.write_bytes(data)
+        self.damage(victim, at=victim.stat().st_size // 2)
         done = self.kc("store", "verify", expect=1)
         self.assertIn(victim.name, done.err)
         os.unlink(self.work / "kernels.kcb")
@@ -257,8 +253,8 @@ class Stores(KcTest):
         env = self.with_fake()
         self.kc("build", env=env)
         entries = self.store_files("e/*/*.kce")
-        for age, entry in enumerate(entries):
-            os.utime(entry, (time.time() - 86400 * (age + 1),) * 2)
+        for days, entry in enumerate(entries, 1):
+            self.age(entry, hours=24 * days)
         size = os.stat(entries[0]).st_blocks * 512
         done = self.kc("gc", "--max-size", str(2 * size), "--dry-run")
         self.assertIn("would remove 2 of 4 entries", done.out)

@@ -1,13 +1,12 @@
 """Faults that happened to users of other tools, each as a test named after its number in the project's case list."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import time
 
-from kc_test import KC, LOOM_KERNEL, KcTest, main, tile
+from kc_test import KC, LOOM_KERNEL, KcTest, events, main, tile
 
 
 class Cases(KcTest):
@@ -34,10 +33,7 @@ class Cases(KcTest):
         os.unlink(checkout_y / "kernels.kcb")
         copied = self.root / "copied-store"
         shutil.copytree(self.store, copied, copy_function=shutil.copyfile)
-        for folder, _, files in os.walk(copied):
-            os.chmod(folder, 0o755)
-            for name in files:
-                os.chmod(os.path.join(folder, name), 0o644)
+        self.set_modes(copied, 0o755, 0o644)
         return checkout_x, checkout_y, copied
 
     def test_k04_a_copied_store_serves_another_checkout_user_and_time_zone(self):
@@ -67,8 +63,7 @@ class Cases(KcTest):
                 )
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn('"hits":8,"compiled":0', done.stdout)
-                events = [json.loads(line) for line in done.stdout.splitlines()]
-                self.assertEqual({e["unit"]: (e["request_key"], e["key"]) for e in events[:-1]}, keys)
+                self.assertEqual({e["unit"]: (e["request_key"], e["key"]) for e in events(done.stdout)[:-1]}, keys)
                 self.assertEqual(log.read_text().count("execve("), 2, "the shell, and kc in its place")
                 self.assertEqual(made, self.digest(checkout_y / "kernels.kcb"))
                 for trace in traces:

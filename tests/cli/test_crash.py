@@ -10,7 +10,6 @@ KC_TEST_LONG=1 kills at all points, at least 300 of each; else at a sample of th
 
 import os
 import signal
-import time
 
 from faults import LONG, FaultTest, sample
 from kc_test import main
@@ -20,7 +19,6 @@ LEAST = 300  # points of each case there are
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 SIGNALLED = 40 if LONG else 3  # points for each of them
 KILLED = 128 + signal.SIGKILL
-DAY = 24 * 3600
 
 
 class Crash(FaultTest):
@@ -34,8 +32,7 @@ class Crash(FaultTest):
         self.assertIn("up to date", self.kc("build", env=self.env).out)
         self.kc("store", "verify", env=self.env)
         self.assertEqual(self.store_files("tmp/bad-*"), [])
-        for path in self.store_files("tmp/*"):
-            os.utime(path, (time.time() - 2 * DAY,) * 2, follow_symlinks=False)
+        self.age(*self.store_files("tmp/*"), hours=48)
         self.kc("gc", env=self.env)
         self.assertEqual(self.store_files("tmp/*"), [])
 
@@ -82,7 +79,7 @@ class Crash(FaultTest):
         for name in (f"new-{os.getpid()}-0-{'0' * 16}", f"failed-{'0' * 64}"):
             left = self.saved / "store" / "v1" / "tmp" / name
             left.write_bytes(b"half")
-            os.utime(left, (time.time() - DAY,) * 2)
+            self.age(left, hours=24)
         self.assertGreaterEqual(self.explore("gc", "kc", ["gc", "--max-size=1"], (KILLED,)), LEAST)
 
     def test_a_signal_that_asks_a_build_to_end(self):

@@ -1,10 +1,7 @@
 """kc store ls, show and rm: single entries and records of a store."""
 
-import hashlib
-import os
-import time
 
-from kc_test import KcTest, main, tile
+from kc_test import KcTest, main, sealed, tile
 
 
 class Entries(KcTest):
@@ -28,13 +25,7 @@ class Entries(KcTest):
         """Makes the file one of the next version, with a digest that holds."""
         data = bytearray(path.read_bytes())
         data[8] += 1
-        size = int.from_bytes(data[16:24], "little")
-        data[32:64] = hashlib.sha256(data[:32] + data[64:size]).digest()
-        self.replace(path, bytes(data))
-
-    def replace(self, path, data):
-        path.unlink()
-        path.write_bytes(data)
+        self.replace(path, sealed(data))
 
     def warm(self, count=3, **arguments):
         manifest = self.make_units(count, **arguments)
@@ -82,9 +73,8 @@ class Entries(KcTest):
         self.write("kernels.yaml", "version: 1\ntargets: [sm_90]\nkernels:\n" + "".join(
             f"  - {{ name: {name}, sources: {name}.tilebc, entry: kernel }}\n" for name in "abc"))
         self.kc("build", env=self.env)
-        for age, name in enumerate("bca"):
-            then = time.time() - 1000 * age - 10
-            os.utime(self.path_of(self.entry_of(f"{name}@sm_90")["key"]), (then, then))
+        for hours, name in enumerate("bca"):
+            self.age(self.path_of(self.entry_of(f"{name}@sm_90")["key"]), hours=hours)
 
         def order(*sort):
             return "".join(event["kernel"] for event in self.kc_json("store", "ls", *sort, env=self.env)[:-1])
@@ -114,9 +104,7 @@ class Entries(KcTest):
     def test_damaged_files_are_warned_of_and_newer_ones_are_noted(self):
         self.warm(4)
         damaged, newer = self.files()[:2]
-        data = bytearray(damaged.read_bytes())
-        data[70] ^= 1
-        self.replace(damaged, bytes(data))
+        self.damage(damaged, at=70)
         self.newer(newer)
         done = self.kc("store", "ls", env=self.env, expect=1)
         self.assertIn(f"warning: e/{damaged.parent.name}/{damaged.name}: has a header", done.err)
@@ -203,9 +191,7 @@ class Entries(KcTest):
     def test_a_damaged_entry_is_not_shown(self):
         self.warm(1)
         path = self.files()[0]
-        data = bytearray(path.read_bytes())
-        data[-1] ^= 1  # of the payload
-        self.replace(path, bytes(data))
+        self.damage(path)  # its payload
         failed = self.kc("store", "show", path.stem, env=self.env, expect=1)
         self.assertIn("does not match its digest", failed.err)
         self.assertEqual(failed.out, "")
@@ -287,9 +273,7 @@ class Entries(KcTest):
         path = self.files()[0]
         data = path.read_bytes()
         size = int.from_bytes(data[16:24], "little")
-        header = data[:size].replace(b"k000@sm_90", b"\x1b[31mEVIL\n")
-        header = header[:32] + hashlib.sha256(header[:32] + header[64:]).digest() + header[64:]
-        self.replace(path, header + data[size:])
+        self.replace(path, sealed(data[:size].replace(b"k000@sm_90", b"\x1b[31mEVIL\n") + data[size:]))
         for arguments in (("ls",), ("show", path.stem), ("rm", "-n", path.stem)):
             out = self.kc("store", *arguments, env=self.env).stdout
             self.assertNotIn(b"\x1b", out)

@@ -1,6 +1,5 @@
 """kc gc and pins: what is kept survives whatever is asked, and what cannot be known changes nothing."""
 
-import os
 import shutil
 import time
 
@@ -8,12 +7,6 @@ from kc_test import KcTest, loom, main, tile
 
 
 class Gc(KcTest):
-    def age(self, *paths, hours):
-        """Sets back the time of last use of files of the store."""
-        then = time.time() - hours * 3600
-        for path in paths:
-            os.utime(path, (then, then))
-
     def picture(self):
         """Every file of the store with what tells one version of it from another."""
         return {path: (path.lstat().st_size, path.lstat().st_mtime_ns)
@@ -183,10 +176,7 @@ class Gc(KcTest):
         env = self.two_projects()
         entry, record = self.store_files("e/*/*.kce")[0], self.store_files("r/*/*.kcr")[0]
         for path in (entry, record):
-            content = bytearray(path.read_bytes())
-            content[-1] ^= 1
-            path.chmod(0o644)
-            path.write_bytes(content)
+            self.damage(path)
         done = self.assert_nothing_changes("store", "verify", expect=1, env=env)
         self.assertIn("7 entries and 4 records checked, 2 damaged", done.out)
         done = self.kc_json("store", "verify", "--repair")[-1]

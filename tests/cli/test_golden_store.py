@@ -1,13 +1,11 @@
 """A store of this version, kept as files (tests/golden/store): whatever a later kc changes, it finds everything in it, or
 the change was meant and the files were made anew."""
 
-import hashlib
-import os
 import platform
 import shutil
 import struct
 
-from kc_test import SOURCE, KcTest, main
+from kc_test import SOURCE, KcTest, main, sealed
 
 GOLDEN = SOURCE / "tests" / "golden" / "store"
 
@@ -21,16 +19,7 @@ class GoldenStore(KcTest):
         self.units = {unit: (request, key, code) for unit, request, key, code in map(str.split, lines)}
         shutil.copytree(GOLDEN, self.work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("store", "*.py", "*.txt"))
         shutil.copytree(GOLDEN / "store", self.store)  # the repository's own may be anybody's
-        for folder, _, files in os.walk(self.store):
-            os.chmod(folder, 0o700)
-            for name in files:
-                os.chmod(os.path.join(folder, name), 0o444)
-
-    def bare(self, *arguments, **options):
-        return self.kc(*arguments, program=self.install_bare(), env=self.environment(PATH=""), **options)
-
-    def bare_json(self, *arguments, **options):
-        return self.kc_json(*arguments, program=self.install_bare(), env=self.environment(PATH=""), **options)
+        self.set_modes(self.store, 0o700, 0o444)
 
     def code_of(self, bundle):
         files = self.bare_json("extract", bundle, "--all", self.root / "code")
@@ -72,7 +61,7 @@ class GoldenStore(KcTest):
         for path in self.store_files("e/*/*.kce"):
             whole = path.read_bytes()
             self.assertEqual(struct.unpack_from("<q", whole, 216), (0,))
-            self.assertEqual(hashlib.sha256(whole[:32] + whole[64 : struct.unpack_from("<Q", whole, 16)[0]]).digest(), whole[32:64])
+            self.assertEqual(sealed(whole), whole)
         origins = [path.read_bytes()[224] for path in self.store_files("e/*/*.kce")]
         self.assertEqual(sorted(set(origins)), [0, 1], "one is imported")
 

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 
-from lock_test import LockTest
+from locks import LockTest
 from kc_test import main
 
 

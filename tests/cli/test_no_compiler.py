@@ -5,7 +5,7 @@ import platform
 import shutil
 import subprocess
 
-from lock_test import LockTest
+from locks import LockTest
 from kc_test import main, tile
 
 

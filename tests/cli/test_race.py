@@ -7,7 +7,6 @@ is killed by `kill -9`: every bundle that comes out is right, and nobody waits f
 KC_TEST_LONG=1: 200 keys, and the second part for a minute; else less of both.
 """
 
-import json
 import os
 import random
 import signal
@@ -15,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from kc_test import KC, KcTest, main, tile
+from kc_test import KC, KcTest, events, main, tile
 
 LONG = bool(os.environ.get("KC_TEST_LONG"))
 KEYS = 200 if LONG else 48
@@ -61,6 +60,14 @@ class Race(KcTest):
         return subprocess.Popen([KC, "build", "-j1", "--progress=none", "-f", f"m{number}.yaml", "-o", output], cwd=self.work, env=self.env,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
+    def errors_of(self, kc):
+        """What a build says until it ends, which it must."""
+        try:
+            return kc.communicate(timeout=120)[1]
+        except subprocess.TimeoutExpired:
+            kc.kill()
+            raise
+
     def in_parallel(self, *functions):
         """Runs each in a thread of its own; what one raises is raised here."""
         raised = []
@@ -92,7 +99,7 @@ class Race(KcTest):
                 number = process % SETS
                 output = self.work / f"out{process}.kcb"
                 kc = self.start_set(number, output)
-                errors = kc.communicate(timeout=120)[1]
+                errors = self.errors_of(kc)
                 longest.append(time.monotonic() - started)
                 self.assertEqual((kc.returncode, errors), (0, ""))
                 self.assertEqual(self.digest(output), self.expected[number])
@@ -132,12 +139,12 @@ class Race(KcTest):
                     if is_killed:
                         time.sleep(chance.random() * (0.02 + 2 * self.seconds_a_set))
                         # Its engine is the other half of the time the one that dies.
-                        victim = self.engine_of(kc) if chance.random() < 0.5 else None
+                        engine = self.engine_of(kc) if chance.random() < 0.5 else None
                         try:
-                            os.kill(victim or kc.pid, signal.SIGKILL)
+                            os.kill(engine or kc.pid, signal.SIGKILL)
                         except ProcessLookupError:
-                            pass
-                    errors = kc.communicate(timeout=120)[1]
+                            engine = None
+                    errors = self.errors_of(kc)
                     seconds = time.monotonic() - started
                     now = self.digest(output) if output.exists() else None
                     if is_killed:
@@ -149,7 +156,8 @@ class Race(KcTest):
                     before = now
                     with lock:
                         builds += 1
-                        killed += is_killed
+                        # Not one that had ended by then.
+                        killed += kc.returncode == -signal.SIGKILL or (is_killed and engine is not None)
                         longest = max(longest, seconds)
             return run
 
@@ -181,7 +189,7 @@ class TwoBuilds(KcTest):
         for build in builds:
             out, errors = build.communicate(timeout=120)
             self.assertEqual((build.returncode, errors), (0, ""))
-            summary = json.loads(out.splitlines()[-1])
+            summary = events(out)[-1]
             self.assertEqual((summary["units"], summary["hits"] + summary["compiled"]), (COUNT, COUNT))
             compiled += summary["compiled"]
         self.assertEqual(compiled, COUNT)

@@ -6,6 +6,7 @@ at a sample of places. KC_TEST_LONG=1 takes many more. Without the right to trac
 """
 
 import errno
+import os
 import random
 
 from faults import LONG, FaultTest, sample
@@ -24,9 +25,7 @@ class StoreFaults(FaultTest):
         the same, and the next build finds all in order. `is_lost`: something had to be compiled again."""
         for left in self.store_files("tmp/bad-*"):
             left.unlink()
-        good = path.read_bytes()
-        path.unlink()
-        path.write_bytes(damaged)
+        self.replace(path, damaged)
         path.chmod(0o444)
         self.output.unlink()
         done = self.kc("build", "--format=json", env=self.env)
@@ -40,7 +39,6 @@ class StoreFaults(FaultTest):
         self.output.unlink()
         done = self.kc("build", "--strict-store", env=self.env)
         self.assertEqual(self.digest(self.output), self.expected)
-        return good
 
     def test_flipped_bytes_and_cut_files_are_found_moved_aside_and_made_again(self):
         self.make(2)
@@ -87,6 +85,15 @@ class StoreFaults(FaultTest):
                 self.assertIn("up to date", self.kc("build", env=self.env).out)
 
     # -- failing operations ---------------------------------------------------------------------------------
+
+    def test_an_operation_that_is_to_fail_does(self):
+        self.make(1)
+        self.kc("build", env=self.env)
+        for error in ERRORS:
+            with self.subTest(errno.errorcode[error]):
+                done = self.fault_at("kc", 1, f"error={error}@getdents64", ["store", "verify"])
+                self.assertIn(os.strerror(error), done.err)
+                self.assertIn(str(self.store), self.reported()[1])
 
     def explore(self, program, command, count):
         """Fails file operations of `program` one by one, with each error in turn."""

@@ -42,11 +42,6 @@ class Tiers(KcTest):
     def entry_in(self, root):
         return next(iter(sorted(root.glob("v1/e/*/*.kce"))))
 
-    def damage(self, path):
-        data = path.read_bytes()
-        path.unlink()
-        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-
     # -- hits -----------------------------------------------------------------------------------------------
 
     def test_a_store_that_is_only_read_gives_all_hits_of_tileiras_and_is_not_written(self):

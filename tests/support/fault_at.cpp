@@ -171,7 +171,8 @@ class Tracer {
     command_ = command;
     processes_[command] = command;
     resume(command, 0);
-    while (!processes_.empty()) {
+    // Until the kernel knows of none: one that was just made may not have been seen yet.
+    for (;;) {
       int status = 0;
       const pid_t thread = waitpid(-1, &status, __WALL | (signalled_ ? WNOHANG : 0));
       if (thread < 0 && errno == ECHILD) break;
@@ -297,5 +298,10 @@ int main(int count, char** words) {
   const size_t at = what.find('@');
   (at == std::string::npos ? fault.signal : fault.error) = std::atoi(what.c_str() + what.find('=') + 1);
   if (at != std::string::npos) fault.name = what.substr(at + 1);
-  return Tracer(words[1], words[2], std::move(fault), std::ofstream(words[5])).run(command);
+  std::ofstream report(words[5]);
+  if (!report) {
+    std::perror(words[5]);
+    return 2;
+  }
+  return Tracer(words[1], words[2], std::move(fault), std::move(report)).run(command);
 }

@@ -18,7 +18,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "cli"))
 
-from kc_test import KcTest  # noqa: E402
+from kc_test import KcTest, sealed  # noqa: E402
 
 ROLES = {"tileiras": ("tileiras", "ptxas", "libnvvm", "libdevice"), "loom": ("libloomc", "beside:libloomc-core.so", "libm")}
 CONTENT, REQUEST = b"kc-content-v1\0", b"kc-request-v1\0"
@@ -95,10 +95,9 @@ def with_identity(fields):
     return [(name, fixed if name == "compiler" else value) for name, value in fields]
 
 
-def sealed(head, payload):
+def file_of(head, payload):
     struct.pack_into("<Q", head, 16, len(head))
-    head[32:64] = hashlib.sha256(head[:32] + head[64:]).digest()
-    return bytes(head) + payload
+    return sealed(head + payload)
 
 
 def fixed_entry(whole):
@@ -119,7 +118,7 @@ def fixed_entry(whole):
     origin = (b"", b"", b"", SIGNER.encode()) if is_imported else (b"0.1.0", b"", b"", b"")
     for value in (backend, target, entry, unit, compiler, version, *origin):
         head += text(value)
-    return key, sealed(head + pairs(named), payload)
+    return key, file_of(head + pairs(named), payload)
 
 
 def fixed_record(whole, contents):
@@ -135,7 +134,7 @@ def fixed_record(whole, contents):
     if unit.decode() == IMPORTED:
         struct.pack_into("<I", head, 12, 1)
         head += text(SIGNER.encode())
-    return key, sealed(head + pairs(named), b"")
+    return key, file_of(head + pairs(named), b"")
 
 
 def lock_text(host, adapters):

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -12,6 +13,7 @@ namespace {
 
 using kc::engine::choose_slots;
 using kc::engine::longest_first;
+using kc::engine::quiet_time;
 using kc::engine::SlotLimits;
 using Seconds = std::vector<std::optional<double>>;
 using Order = std::vector<uint32_t>;
@@ -48,6 +50,15 @@ TEST_CASE("compiles that are equal or all unknown keep their order") {
   Order as_given(1000);
   std::iota(as_given.begin(), as_given.end(), 0U);
   CHECK(longest_first(Seconds(1000, 2.0)) == as_given);
+}
+
+TEST_CASE("small answers wait for one another while few come, and not at all where many do") {
+  using std::chrono::milliseconds;
+  CHECK(quiet_time(1, 0.001, 0.005, 6) == milliseconds(5));
+  CHECK(quiet_time(2, 0.001, 0.005, 6) == milliseconds(3));
+  CHECK(quiet_time(2, 0.0012, 0.005, 6) == milliseconds(3));
+  CHECK(quiet_time(16, 0.001, 0.005, 6) == milliseconds(0));
+  CHECK(quiet_time(1, 60, 0.005, 6) == milliseconds(5));
 }
 
 TEST_CASE("slots are as many as CPUs or as asked for when nothing limits them") {

@@ -345,11 +345,11 @@ TEST_CASE("stats count what is there and what was done") {
   CHECK(out->compile_seconds == 3.0);
   CHECK(out->oldest_s <= out->newest_s);
   CHECK(out->newest_s * kSecondNs > base::wall_clock_ns() - kHour * kSecondNs);
-  CHECK(out->puts == 4);
-  CHECK(out->hits == 1);
-  CHECK(out->misses == 2);
-  CHECK(out->corrupt == 1);
-  CHECK(out->soft_errors == 0);
+  CHECK(out->counters.puts == 4);
+  CHECK(out->counters.hits == 1);
+  CHECK(out->counters.misses == 2);
+  CHECK(out->counters.corrupt == 1);
+  CHECK(out->counters.soft_errors == 0);
 }
 
 TEST_CASE("a draw decides with the right probability and uses every bit") {

@@ -17,7 +17,7 @@ Layout make_layout(const fs::path& root) {
 TEST_CASE("tallies of many processes add up before and after they are folded") {
   const TemporaryFolder folder;
   const Layout layout = make_layout(folder / "s");
-  CHECK(read_tallies(layout) == Tally{});
+  CHECK(read_tallies(layout) == Counters{});
   write_tally(layout, {});
   CHECK(names_in(folder / "s/v1/stats.d").empty());
   for (int i = 0; i < 3; ++i) {
@@ -25,7 +25,7 @@ TEST_CASE("tallies of many processes add up before and after they are folded") {
         layout,
         {.hits = 1, .misses = 2, .puts = 3, .corrupt = 4, .soft_errors = 5, .declined = 6, .saved_ms = 7});
   }
-  const Tally sum{
+  const Counters sum{
       .hits = 3, .misses = 6, .puts = 9, .corrupt = 12, .soft_errors = 15, .declined = 18, .saved_ms = 21};
   CHECK(read_tallies(layout) == sum);
   CHECK(names_in(folder / "s/v1/stats.d").size() == 3);
@@ -48,7 +48,7 @@ TEST_CASE("files of counters that make no sense count nothing") {
   spill(stats / (name + "3"), std::string("hits 7\nunknown 1\nhitsx 4\n"));
   spill(stats / "foreign", std::string("hits 100\n"));
   fs::create_symlink(stats / "foreign", stats / (name + "4"));
-  CHECK(read_tallies(layout) == Tally{.hits = 7});
+  CHECK(read_tallies(layout) == Counters{.hits = 7});
 }
 
 TEST_CASE("a store leaves its counters once when it closes and a read only one none") {
@@ -59,7 +59,7 @@ TEST_CASE("a store leaves its counters once when it closes and a read only one n
     CHECK(store->put(sample_entry("a")));
     CHECK(store->get(key_of("a")).has_value());
   }
-  const Tally once{.hits = 1, .puts = 1, .saved_ms = 1500};
+  const Counters once{.hits = 1, .puts = 1, .saved_ms = 1500};
   CHECK(read_tallies(make_layout(root)) == once);
   open_store(root);
   open_store(root, Mode::kReadOnly)->get(key_of("a"));

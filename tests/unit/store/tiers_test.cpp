@@ -293,7 +293,7 @@ TEST_CASE("each mode reads and writes what it says in the own store and in those
     CHECK(after->get(key_of("own"))->seconds == (expected.mode == Mode::kRefresh ? 99 : 10));
     CHECK(after->contains(key_of("under")) == expected.writes);
     CHECK((after->recorded(key_of("own")) == key_of("elsewhere")) == expected.writes);
-    CHECK((stats(places.own().string())->misses != 0) == (expected.mode == Mode::kRefresh));
+    CHECK((stats(places.own().string())->counters.misses != 0) == (expected.mode == Mode::kRefresh));
   }
 }
 

@@ -1,4 +1,4 @@
-// Moving what is damaged out of the way. Inner to core/store.
+// Taking entries and records out of a store. Inner to core/store.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,5 +14,8 @@ namespace kc::store {
 /// False when there was nothing to move.
 base::Result<bool> move_aside(const Layout& layout, Kind kind, int folder, const base::Digest& key,
                               const struct stat* status);
+
+/// Removes the file of `key`. False when there was none.
+base::Result<bool> remove_stored(const Layout& layout, Kind kind, const base::Digest& key);
 
 }  // namespace kc::store

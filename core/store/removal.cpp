@@ -1,4 +1,4 @@
-#include "store/quarantine.h"
+#include "store/removal.h"
 
 #include <fcntl.h>
 
@@ -24,6 +24,15 @@ base::Result<bool> move_aside(const Layout& layout, Kind kind, int folder, const
   // From now on its age is that of the move. Without it, gc removes it sooner.
   (void)base::file_system().utimensat(layout.temporary(), bad.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   return true;
+}
+
+base::Result<bool> remove_stored(const Layout& layout, Kind kind, const base::Digest& key) {
+  KC_ASSIGN(const base::FileDescriptor folder, layout.open_shard(kind, shard_of(key), false));
+  if (!folder) return false;
+  const std::string name = stored_name(kind, key);
+  if (base::file_system().unlinkat(folder.get(), name.c_str(), 0) == 0) return true;
+  if (errno == ENOENT) return false;
+  return base::fail_errno(base::ErrorKind::kEnvironment, "remove", stored_path(kind, key), errno);
 }
 
 }  // namespace kc::store

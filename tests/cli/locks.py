@@ -1,6 +1,4 @@
-"""What the tests of kc.lock share."""
-
-import json
+"""What test_lock.py and test_no_compiler.py share."""
 
 from kc_test import KcTest, tile
 
@@ -26,14 +24,6 @@ class LockTest(KcTest):
 
     def lock(self, folder=None):
         return (folder or self.work) / "kc.lock"
-
-    def bare(self, *arguments, **options):
-        """kc where there is no compiler."""
-        env = options.pop("env", None) or self.environment(PATH="")
-        return self.kc(*arguments, program=self.install_bare(), env=env, **options)
-
-    def bare_json(self, *arguments, **options):
-        return [json.loads(line) for line in self.bare(*arguments, "--format=json", **options).out.splitlines()]
 
     def states(self, events):
         return {e["unit"]: e["state"] for e in events if e["event"] == "unit"}
