@@ -25,7 +25,8 @@ int set_lock(int fd, uint64_t offset, short type) {
 
 Result<bool> try_lock_byte(int fd, uint64_t offset) {
   if (set_lock(fd, offset, F_WRLCK) == 0) return true;
-  if (errno == EAGAIN || errno == EACCES) return false;
+  // POSIX allows EACCES for a busy byte too; Linux says EAGAIN, and EACCES where a policy forbids locks.
+  if (errno == EAGAIN) return false;
   return fail_errno(ErrorKind::kEnvironment, "lock", "a byte of the lock file", errno);
 }
 
