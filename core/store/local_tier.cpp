@@ -47,8 +47,16 @@ bool gives_way(const Record& there, const Record& put) {
 
 }  // namespace
 
+bool LocalTier::is_missing(Kind kind, const Digest& key) const {
+  struct stat status;
+  return base::file_system().fstatat(layout_.version(), stored_path(kind, key).c_str(), &status,
+                                     AT_SYMLINK_NOFOLLOW) != 0 &&
+         errno == ENOENT;
+}
+
 template <typename Stored>
 Checked<std::optional<Stored>> LocalTier::look_up(Kind kind, const Digest& key, Reader<Stored> read) {
+  if (is_missing(kind, key)) return std::nullopt;
   const auto shard = layout_.open_shard(kind, shard_of(key), false);
   if (!shard) return unreadable(shard.error());
   if (!*shard) return std::nullopt;
@@ -71,6 +79,7 @@ Checked<std::optional<Stored>> LocalTier::look_up(Kind kind, const Digest& key, 
 
 template <typename Stored>
 Checked<std::optional<Stored>> LocalTier::peek(Kind kind, const Digest& key, Reader<Stored> read) const {
+  if (is_missing(kind, key)) return std::nullopt;
   const auto shard = layout_.open_shard(kind, shard_of(key), false);
   if (!shard) return unreadable(shard.error());
   if (!*shard) return std::nullopt;

@@ -59,6 +59,8 @@ class LocalTier final : public Tier {
 
   template <typename Stored>
   using Reader = Checked<Stored> (*)(int fd, const base::Digest& key, uint64_t file_size);
+  // One system call where looking with care takes five: an engine looks for what kc has just missed.
+  bool is_missing(Kind kind, const base::Digest& key) const;
   // The file of `key`, marked as used; nothing when there is none. What is damaged is moved aside.
   template <typename Stored>
   Checked<std::optional<Stored>> look_up(Kind kind, const base::Digest& key, Reader<Stored> read);
