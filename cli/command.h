@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/loader_arguments.h"
+#include "cli/manner.h"
 #include "config/settings.h"
 #include "config/user_settings.h"
 #include "store/store.h"
@@ -16,24 +18,10 @@ namespace kc::cli {
 
 class Console;
 
-enum class Format : uint8_t { kText, kJson };
-
 /// Everywhere (docs: `kc --help`).
-struct Common {
-  std::string directory;  // -C, already changed into
-  int verbosity = 0;      // -1 with -q, 1 with -v
-  std::string color = "auto";
-  std::string progress = "auto";
-  Format format = Format::kText;
+struct Common : Manner {
   config::Environment environment;  // and what the user's settings say where it says nothing
   config::UserSettings settings;
-};
-
-/// Whose signatures count.
-struct KeyArguments {
-  std::vector<std::string> keys;      // --key, files of public keys
-  std::optional<std::string> folder;  // --key-dir
-  bool trust_unsigned = false;        // --trust-unsigned
 };
 
 struct StoreArguments {
@@ -77,14 +65,6 @@ struct BundleArguments {  // show, extract
   std::vector<std::string> units;        // extract: one; show: filters
   std::optional<std::string> output;     // extract -o
   std::optional<std::string> directory;  // extract --all
-};
-
-struct VerifyArguments {
-  std::string bundle;
-  KeyArguments keys;
-  std::optional<std::string> name;
-  std::optional<uint64_t> min_release;
-  bool allow_partial = false;
 };
 
 struct KeygenArguments {
@@ -166,7 +146,7 @@ int command_lock(const Common& common, const LockArguments& arguments, Console& 
 int command_diff(const Common& common, const DiffArguments& arguments, Console& console);
 int command_schema(const Common& common, Console& console);
 int command_show(const Common& common, const BundleArguments& arguments, Console& console);
-int command_verify(const Common& common, const VerifyArguments& arguments, Console& console);
+int command_verify(const Common& common, const PolicyArguments& arguments, Console& console);
 int command_keygen(const Common& common, const KeygenArguments& arguments, Console& console);
 int command_sign(const Common& common, const SignArguments& arguments, Console& console);
 int command_warm(const Common& common, const BuildArguments& arguments, Console& console);

@@ -7,7 +7,7 @@
 #include "bundle/bundle.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/key_choice.h"
+#include "cli/loader_policy.h"
 #include "util/text.h"
 
 namespace kc::cli {
@@ -49,7 +49,7 @@ std::vector<std::string> ids_of(const std::vector<Signer>& signers) {
 }
 
 // What a sound bundle is, and what it should be.
-void check_policy(const VerifyArguments& arguments, const bundle::Reader& reader, const Found& found,
+void check_policy(const PolicyArguments& arguments, const bundle::Reader& reader, const Found& found,
                   bool has_keys, std::vector<Error>& faults) {
   const auto fault = [&](std::string what, std::string hint = {}) {
     faults.push_back({ErrorKind::kFailed, std::move(what), {arguments.bundle}, std::move(hint)});
@@ -111,7 +111,7 @@ util::Json signers_json(const Found& found) {
 
 }  // namespace
 
-int command_verify(const Common&, const VerifyArguments& arguments, Console& console) {
+int command_verify(const Common&, const PolicyArguments& arguments, Console& console) {
   const auto keys = read_keys(arguments.keys);
   if (!keys) return console.fail(keys.error());
   const bool has_keys = !keys->empty();

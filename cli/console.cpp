@@ -29,13 +29,13 @@ unsigned terminal_width(int fd, const std::optional<std::string>& columns) {
 }
 
 // The conventions of no-color.org and bixense.com/clicolors.
-bool wants_color(const Common& common, int fd) {
-  if (common.color == "always") return true;
-  if (common.color == "never") return false;
-  const config::Environment& environment = common.environment;
-  if (environment.no_color) return false;
-  if (environment.clicolor_force && *environment.clicolor_force != "0") return true;
-  return isatty(fd) != 0 && environment.term.value_or("dumb") != "dumb";
+bool wants_color(const Manner& manner, int fd) {
+  if (manner.color == "always") return true;
+  if (manner.color == "never") return false;
+  const config::Terminal& terminal = manner.terminal;
+  if (terminal.no_color) return false;
+  if (terminal.clicolor_force && *terminal.clicolor_force != "0") return true;
+  return isatty(fd) != 0 && terminal.term.value_or("dumb") != "dumb";
 }
 
 std::string_view code_of(Console::Style style) {
@@ -75,17 +75,18 @@ std::string fitting(std::span<const std::string> parts, size_t width) {
 
 }  // namespace
 
-Console::Console(const Common& common)
-    : json_(common.format == Format::kJson),
-      verbosity_(common.verbosity),
-      color_out_(wants_color(common, STDOUT_FILENO)),
-      color_err_(wants_color(common, STDERR_FILENO)),
-      out_width_(terminal_width(STDOUT_FILENO, common.environment.columns)),
-      columns_(common.environment.columns) {
-  const bool shows = common.progress != "none" && verbosity_ >= 0;
-  live_ = shows && common.progress == "auto" &&
+Console::Console(const Manner& manner)
+    : program_(manner.program),
+      json_(manner.format == Format::kJson),
+      verbosity_(manner.verbosity),
+      color_out_(wants_color(manner, STDOUT_FILENO)),
+      color_err_(wants_color(manner, STDERR_FILENO)),
+      out_width_(terminal_width(STDOUT_FILENO, manner.terminal.columns)),
+      columns_(manner.terminal.columns) {
+  const bool shows = manner.progress != "none" && verbosity_ >= 0;
+  live_ = shows && manner.progress == "auto" &&
           terminal_width(STDERR_FILENO, columns_) >= kLeastStatusWidth &&
-          common.environment.term.value_or("dumb") != "dumb";
+          manner.terminal.term.value_or("dumb") != "dumb";
   plain_ = shows && !live_;
   last_status_ = util::Clock::now();
 }
@@ -111,7 +112,7 @@ bool Console::json(const util::Json& object) {
 
 void Console::line(std::string_view head, Style style, std::string_view text) {
   clear_status();
-  const std::string out = util::format("kc: {}{}\n", painted(color_err_, style, head), text);
+  const std::string out = util::format("{}: {}{}\n", program_, painted(color_err_, style, head), text);
   std::fwrite(out.data(), 1, out.size(), stderr);
 }
 

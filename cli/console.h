@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/manner.h"
 #include "util/json.h"
 #include "util/time.h"
 
@@ -18,7 +18,7 @@ namespace kc::cli {
 /// given.
 class Console {
  public:
-  explicit Console(const Common& common);
+  explicit Console(const Manner& manner);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -29,7 +29,7 @@ class Console {
   /// One JSON object on a line of stdout.
   bool json(const util::Json& object);
 
-  /// `kc: error: place: message`, the hint on a line of its own.
+  /// `kc: error: place: message` (with the program's name), the hint on a line of its own.
   void error(const base::Error& error);
   /// error(), and what it means as an exit code.
   int fail(const base::Error& error);
@@ -57,6 +57,7 @@ class Console {
  private:
   void line(std::string_view head, Style style, std::string_view text);
 
+  std::string program_;
   bool json_ = false;
   int verbosity_ = 0;
   bool color_out_ = false;

@@ -17,10 +17,6 @@ using base::Result;
 // Longer ones are pasted by mistake.
 constexpr size_t kMaxPassphrase = 1024;
 
-void add_once(std::vector<bundle::PublicKey>& out, const bundle::PublicKey& key) {
-  if (std::ranges::find(out, key) == out.end()) out.push_back(key);
-}
-
 // The terminal without echo. Keys that end programs are plain bytes, so that the echo always comes back.
 class SilentTerminal {
  public:
@@ -80,19 +76,6 @@ Result<std::optional<std::string>> type_line(const char* prompt) {
 
 }  // namespace
 
-Result<std::vector<bundle::PublicKey>> read_keys(const KeyArguments& arguments) {
-  std::vector<bundle::PublicKey> out;
-  for (const std::string& path : arguments.keys) {
-    KC_ASSIGN(const bundle::PublicKey key, bundle::read_public_key(path));
-    add_once(out, key);
-  }
-  if (arguments.folder) {
-    KC_ASSIGN(const std::vector<bundle::PublicKey> keys, bundle::read_key_folder(*arguments.folder));
-    for (const bundle::PublicKey& key : keys) add_once(out, key);
-  }
-  return out;
-}
-
 Result<build::Trust> choose_trust(const Common& common, const KeyArguments& arguments) {
   build::Trust trust;
   trust.unsigned_too = arguments.trust_unsigned;
@@ -100,7 +83,7 @@ Result<build::Trust> choose_trust(const Common& common, const KeyArguments& argu
   for (const std::string& path : common.settings.trusted_keys) {
     KC_TRY(config::check_only_owner_writes(path, "a trusted key"));
     KC_ASSIGN(const bundle::PublicKey key, bundle::read_public_key(path));
-    add_once(trust.keys, key);
+    if (std::ranges::find(trust.keys, key) == trust.keys.end()) trust.keys.push_back(key);
   }
   return trust;
 }

@@ -3,17 +3,13 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "build/trust.h"
-#include "bundle/signature.h"
 #include "cli/command.h"
+#include "cli/loader_policy.h"
 
 namespace kc::cli {
-
-/// Those of --key and --key-dir alone, each once.
-base::Result<std::vector<bundle::PublicKey>> read_keys(const KeyArguments& arguments);
 
 /// Who may bring code into the store: these and the user's trusted_keys. A file of trusted_keys that others
 /// can write is ErrorKind::kInput.

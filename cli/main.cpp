@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   }
   auto environment = kc::config::read_environment();
   if (environment) parsed.common.environment = std::move(*environment);
+  parsed.common.terminal = kc::config::read_terminal();
   kc::cli::Console console(parsed.common);
   if (!environment) {
     return console.fail(environment.error());

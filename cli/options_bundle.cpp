@@ -1,4 +1,5 @@
-// kc show, verify, diff, extract, keygen and sign.
+// kc show, verify, check, load, diff, extract, keygen and sign.
+#include "cli/loader_commands.h"
 #include "cli/options_parts.h"
 
 namespace kc::cli {
@@ -45,10 +46,6 @@ Examples:
   kc extract build/demo.kcb --all cubins/
 )";
 
-std::optional<uint64_t> parse_release(std::string_view text) {
-  return util::parse_number(text, 0, UINT64_MAX);
-}
-
 }  // namespace
 
 void add_bundle_commands(CLI::App& app, Arguments& a, Commands& commands) {
@@ -61,12 +58,14 @@ void add_bundle_commands(CLI::App& app, Arguments& a, Commands& commands) {
   CLI::App* verify =
       commands.add(app, "verify", "Check every byte of a bundle", kVerifyFooter,
                    [&a](const Common& c, Console& out) { return command_verify(c, a.verify, out); });
-  verify->add_option("BUNDLE", a.verify.bundle, "The .kcb file")->required();
-  add_keys(verify, a.verify.keys, "Must be signed by this key; repeatable: by any");
-  verify->add_option("--name", a.verify.name, "Must have this name")->type_name("NAME");
-  checked_option(verify, "--min-release", a.verify.min_release, &parse_release, "a number",
-                 "Must have this release or a later one", "N");
-  verify->add_flag("--allow-partial", a.verify.allow_partial, "May lack units, also with --key");
+  add_policy(verify, a.verify, "May lack units, also with --key");
+
+  CLI::App* check = commands.add(app, "check", kCheckText, {},
+                                 [&a](const Common&, Console& out) { return check_bundle(a.check, out); });
+  add_check_options(check, a.check, "kc");
+  CLI::App* load = commands.add(app, "load", kLoadText, {},
+                                [&a](const Common&, Console& out) { return load_bundle(a.load, out); });
+  add_load_options(load, a.load, "kc");
 
   CLI::App* diff = commands.add(app, "diff", "Compare two bundles", kDiffFooter,
                                 [&a](const Common& c, Console& out) { return command_diff(c, a.diff, out); });

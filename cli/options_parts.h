@@ -3,16 +3,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/command.h"
-#include "util/text.h"
+#include "cli/options_frame.h"
 
 namespace kc::cli {
 
@@ -22,7 +20,9 @@ struct Arguments {
   BuildArguments build;
   LockArguments lock;
   BundleArguments bundle;
-  VerifyArguments verify;
+  PolicyArguments verify;
+  CheckArguments check;
+  LoadArguments load;
   KeygenArguments keygen;
   SignArguments sign;
   DiffArguments diff;
@@ -35,8 +35,6 @@ struct Arguments {
   RemoveArguments remove;
   ExportArguments export_to;
   ImportArguments import_from;
-  bool verbose = false;
-  bool quiet = false;
 };
 
 /// The subcommands and what each runs, in the order of the help.
@@ -61,32 +59,10 @@ void add_store_commands(CLI::App& app, Arguments& a, Commands& commands);
 /// Those of `kc store` that look at single entries and move them; `store` is that command.
 void add_entry_commands(CLI::App& store, Arguments& a, Commands& commands);
 
-/// The group of options that a command's help leaves out: those that kEverywhere names, and few others.
-inline constexpr const char* kUnlisted = "Everywhere";
-
-/// The end of a command's help: examples, options that every command takes, exit codes.
+/// The end of the help of a command of kc.
 std::string footer(std::string_view examples);
-void add_common(CLI::App* app, Arguments& a);
 void add_store(CLI::App* app, StoreArguments& store, bool with_mode);
-/// --key and --key-dir.
-void add_keys(CLI::App* app, KeyArguments& keys, const char* what);
 /// The same with --trust-unsigned, for what brings code into the store.
 void add_import_keys(CLI::App* app, KeyArguments& keys);
-
-/// An option whose text is checked by kc's own readers, the same as those of manifest and variables.
-template <typename T>
-CLI::Option* checked_option(CLI::App* app, const std::string& name, std::optional<T>& out,
-                            std::optional<T> (*parse_text)(std::string_view), const std::string& expected,
-                            const std::string& description, const std::string& kind) {
-  CLI::Option* option = app->add_option_function<std::string>(
-      name,
-      [&out, parse_text, expected, name](const std::string& text) {
-        out = parse_text(text);
-        if (!out)
-          throw CLI::ValidationError(name, util::format("\"{}\" is not {}", util::escape(text), expected));
-      },
-      description);
-  return option->type_name(kind);
-}
 
 }  // namespace kc::cli

@@ -78,7 +78,7 @@ void add_store_commands(CLI::App& app, Arguments& a, Commands& commands) {
 
   CLI::App* store = app.add_subcommand("store", "stats, verify, pin and more: look after the store");
   store->require_subcommand(1);
-  add_common(store, a);
+  add_everywhere(store, a.common);
   store->footer(footer(kStoreFooter));
   add_store(
       commands.add(*store, "stats", "Entries, bytes, hits and misses", kStoreFooter,

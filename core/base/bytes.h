@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,21 @@ inline ByteView as_bytes(std::string_view text) {
 inline std::string_view as_text(ByteView bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
+
+/// A run of bytes of its own that is not set to zero first: for what is overwritten whole at once.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(size_t size) : data_(std::make_unique_for_overwrite<uint8_t[]>(size)), size_(size) {}
+
+  std::span<uint8_t> span() { return {data_.get(), size_}; }
+  ByteView view() const { return {data_.get(), size_}; }
+  size_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<uint8_t[]> data_;
+  size_t size_ = 0;
+};
 
 /// Reads an unsigned integer at `offset`. Precondition: it lies within `bytes`.
 template <typename T>

@@ -2,7 +2,9 @@
 
 #include <zstd.h>
 
+#include <cerrno>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace kc::base {
@@ -15,23 +17,13 @@ struct FreeDecompressor {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-}  // namespace
-
-Result<Bytes> compress(ByteView raw, int level) {
-  // One context a thread: making one costs more than compressing a small entry.
-  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
-  if (context == nullptr) return fail(ErrorKind::kEnvironment, "out of memory for compression");
-  Bytes out(ZSTD_compressBound(raw.size()));
-  const size_t size = ZSTD_compressCCtx(context.get(), out.data(), out.size(), raw.data(), raw.size(), level);
-  if (ZSTD_isError(size)) {
-    return fail(ErrorKind::kInternal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(size));
-  }
-  out.resize(size);
-  out.shrink_to_fit();  // callers keep many of these, which need a tenth of the bound
-  return out;
+std::unexpected<Error> out_of_memory(const char* what) {
+  return std::unexpected(
+      Error(ErrorKind::kEnvironment, std::string("out of memory for ") + what, {}, {}, ENOMEM));
 }
 
-Result<Bytes> decompress(ByteView frame, size_t raw_size) {
+// Whether `frame` is one that can hold `raw_size` bytes: before memory is taken for them.
+Result<void> check_frame(ByteView frame, size_t raw_size) {
   // zstd takes a skippable frame, which holds no data, for an empty one.
   if (frame.size() < sizeof(uint32_t) || load_le<uint32_t>(frame, 0) != ZSTD_MAGICNUMBER) {
     return fail(ErrorKind::kFailed, "compressed data does not begin with a frame");
@@ -49,13 +41,46 @@ Result<Bytes> decompress(ByteView frame, size_t raw_size) {
   if (ZSTD_isError(frame_size) || frame_size != frame.size()) {
     return fail(ErrorKind::kFailed, "compressed data is cut or has bytes behind it");
   }
-  thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
-  if (context == nullptr) return fail(ErrorKind::kEnvironment, "out of memory for decompression");
-  Bytes out(raw_size);
+  return {};
+}
+
+Result<void> decompress_into(ByteView frame, std::span<uint8_t> out) {
+  // Made anew where there was no memory for it before.
+  thread_local std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context;
+  if (context == nullptr) context.reset(ZSTD_createDCtx());
+  if (context == nullptr) return out_of_memory("decompression");
   const size_t size = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), frame.data(), frame.size());
-  if (ZSTD_isError(size) || size != raw_size) {
-    return fail(ErrorKind::kFailed, "compressed data is damaged");
+  if (ZSTD_isError(size) || size != out.size()) return fail(ErrorKind::kFailed, "compressed data is damaged");
+  return {};
+}
+
+}  // namespace
+
+Result<Bytes> compress(ByteView raw, int level) {
+  // One context a thread: making one costs more than compressing a small entry.
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  if (context == nullptr) return out_of_memory("compression");
+  Bytes out(ZSTD_compressBound(raw.size()));
+  const size_t size = ZSTD_compressCCtx(context.get(), out.data(), out.size(), raw.data(), raw.size(), level);
+  if (ZSTD_isError(size)) {
+    return fail(ErrorKind::kInternal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(size));
   }
+  out.resize(size);
+  out.shrink_to_fit();  // callers keep many of these, which need a tenth of the bound
+  return out;
+}
+
+Result<Bytes> decompress(ByteView frame, size_t raw_size) {
+  KC_TRY(check_frame(frame, raw_size));
+  Bytes out(raw_size);
+  KC_TRY(decompress_into(frame, out));
+  return out;
+}
+
+Result<Buffer> decompress_to_buffer(ByteView frame, size_t raw_size) {
+  KC_TRY(check_frame(frame, raw_size));
+  Buffer out(raw_size);
+  KC_TRY(decompress_into(frame, out.span()));
   return out;
 }
 

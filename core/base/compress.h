@@ -18,6 +18,9 @@ Result<Bytes> compress(ByteView raw, int level);
 /// ErrorKind::kFailed.
 Result<Bytes> decompress(ByteView frame, size_t raw_size);
 
+/// The same, into memory that is not set to zero first.
+Result<Buffer> decompress_to_buffer(ByteView frame, size_t raw_size);
+
 /// The version of the zstd in use, as `1.5.4`.
 const char* compressor_version();
 

@@ -1,33 +1,40 @@
 #include "base/digest.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/core_dispatch.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <utility>
+
+#include "base/crypto_library.h"
 
 namespace kc::base {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
 
-[[noreturn]] void no_sha256() {
-  std::fputs("kc: libcrypto offers no SHA-256\n", stderr);
-  std::abort();
-}
+// Found once. Called directly, see base/crypto_library.h; it is faster than by EVP besides.
+struct Functions {
+  CryptoAlgorithm sha256 = find_algorithm(OSSL_OP_DIGEST, "SHA2-256");
+  OSSL_FUNC_digest_newctx_fn* make = sha256.function(OSSL_FUNC_DIGEST_NEWCTX, OSSL_FUNC_digest_newctx);
+  OSSL_FUNC_digest_freectx_fn* free = sha256.function(OSSL_FUNC_DIGEST_FREECTX, OSSL_FUNC_digest_freectx);
+  OSSL_FUNC_digest_init_fn* init = sha256.function(OSSL_FUNC_DIGEST_INIT, OSSL_FUNC_digest_init);
+  OSSL_FUNC_digest_update_fn* update = sha256.function(OSSL_FUNC_DIGEST_UPDATE, OSSL_FUNC_digest_update);
+  OSSL_FUNC_digest_final_fn* final = sha256.function(OSSL_FUNC_DIGEST_FINAL, OSSL_FUNC_digest_final);
 
-// Fetched once: EVP_sha256() would look the implementation up again at every digest, a lock and a hash table
-// look-up that costs more than hashing a small file. No configuration file is read: kc needs none, and a
-// broken openssl.cnf must not break a build.
-const EVP_MD* fetched_sha256() {
-  static const EVP_MD* const md = [] {
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
-    return EVP_MD_fetch(nullptr, "SHA2-256", nullptr);
+  bool are_complete() const {
+    return make != nullptr && free != nullptr && init != nullptr && update != nullptr && final != nullptr;
+  }
+};
+
+const Functions& sha256_functions() {
+  static const Functions functions = [] {
+    const Functions found;
+    if (!found.are_complete()) throw std::runtime_error("libcrypto offers no SHA-256");
+    return found;
   }();
-  if (md == nullptr) no_sha256();
-  return md;
+  return functions;
 }
 
 void put_le(std::span<uint8_t, 8> out, uint64_t number) {
@@ -41,6 +48,11 @@ int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   return -1;
+}
+
+// A digest that was made does not fail but when the process is at its end and libcrypto is cleaned up.
+void check(int result) {
+  if (result != 1) throw std::runtime_error("libcrypto cannot compute SHA-256");
 }
 
 }  // namespace
@@ -87,11 +99,15 @@ Digest read_digest(ByteReader& in) {
 }
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  State() = default;
+  State() : functions(sha256_functions()), context(functions.make(functions.sha256.provider)) {
+    if (context == nullptr) throw std::bad_alloc();
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { EVP_MD_CTX_free(context); }
+  ~State() { functions.free(context); }
+
+  const Functions& functions;
+  void* context;
 };
 
 // What the last digest of this thread used, for the next: making one anew costs as much as hashing 2 KiB.
@@ -101,9 +117,7 @@ std::unique_ptr<Sha256::State>& Sha256::spare() {
 }
 
 Sha256::Sha256() : state_(spare() ? std::move(spare()) : std::make_unique<State>()) {
-  if (state_->context == nullptr || EVP_DigestInit_ex2(state_->context, fetched_sha256(), nullptr) != 1) {
-    no_sha256();
-  }
+  check(state_->functions.init(state_->context, nullptr));
 }
 
 Sha256::~Sha256() {
@@ -111,14 +125,23 @@ Sha256::~Sha256() {
 }
 
 Sha256& Sha256::update(ByteView bytes) {
-  if (!bytes.empty() && EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) != 1) no_sha256();
+  if (!bytes.empty()) check(state_->functions.update(state_->context, bytes.data(), bytes.size()));
   return *this;
 }
 
 Digest Sha256::finish() {
   Digest out;
-  if (EVP_DigestFinal_ex(state_->context, out.bytes.data(), nullptr) != 1) no_sha256();
+  size_t size = 0;
+  check(state_->functions.final(state_->context, out.bytes.data(), &size, out.bytes.size()));
   return out;
+}
+
+bool digests_available() {
+  try {
+    return sha256_functions().are_complete();
+  } catch (const std::runtime_error&) {
+    return false;
+  }
 }
 
 Digest sha256(ByteView bytes) {

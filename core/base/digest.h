@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) through OpenSSL's EVP interface: the only digest kc uses.
+// SHA-256 (FIPS 180-4) of libcrypto: the only digest kc uses.
 #pragma once
 
 #include <array>
@@ -32,8 +32,12 @@ Digest digest_from(ByteView bytes);
 void write_digest(ByteWriter& out, const Digest& digest);
 Digest read_digest(ByteReader& in);
 
-/// Incremental SHA-256. Not for concurrent use of one object. Aborts the process if libcrypto cannot give
-/// SHA-256 at all: nothing in kc is safe without it.
+/// Whether libcrypto has SHA-256 at all: without it nothing of kc is safe. A library asks this before it
+/// makes its first digest, since all that follow throw where there is none. Throws std::bad_alloc.
+bool digests_available();
+
+/// Incremental SHA-256. Not for concurrent use of one object. Throws std::bad_alloc when there is no memory
+/// for it, std::runtime_error when libcrypto offers no SHA-256.
 class Sha256 {
  public:
   Sha256();

@@ -131,20 +131,25 @@ Result<Bytes> read_file(const std::string& path, uint64_t limit, FileTuple* tupl
 
 Result<Bytes> pread_exact(int fd, uint64_t offset, size_t size, std::string_view name) {
   Bytes out(size);
+  KC_TRY(pread_into(fd, offset, out, name));
+  return out;
+}
+
+Result<void> pread_into(int fd, uint64_t offset, std::span<uint8_t> out, std::string_view name) {
   size_t done = 0;
-  while (done < size) {
+  while (done < out.size()) {
     const ssize_t got = restarting([&] {
-      return file_system().pread(fd, out.data() + done, size - done, static_cast<off_t>(offset + done));
+      return file_system().pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     });
     if (got < 0) return fail_errno(ErrorKind::kEnvironment, "read", name, errno);
     if (got == 0) {
-      return fail_at(
-          ErrorKind::kFailed, {std::string(name)},
-          "ends early: " + std::to_string(size) + " bytes expected at offset " + std::to_string(offset));
+      return fail_at(ErrorKind::kFailed, {std::string(name)},
+                     "ends early: " + std::to_string(out.size()) + " bytes expected at offset " +
+                         std::to_string(offset));
     }
     done += static_cast<size_t>(got);
   }
-  return out;
+  return {};
 }
 
 Result<void> write_all(int fd, ByteView bytes, std::string_view name) {

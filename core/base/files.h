@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,8 @@ Result<Bytes> read_descriptor(int fd, std::string_view name, uint64_t limit, Fil
 
 /// Exactly `size` bytes at `offset`; fewer in the file is ErrorKind::kFailed ("ends early").
 Result<Bytes> pread_exact(int fd, uint64_t offset, size_t size, std::string_view name);
+/// The same, into memory of the caller, all of it.
+Result<void> pread_into(int fd, uint64_t offset, std::span<uint8_t> out, std::string_view name);
 Result<void> write_all(int fd, ByteView bytes, std::string_view name);
 Result<void> pwrite_all(int fd, ByteView bytes, uint64_t offset, std::string_view name);
 

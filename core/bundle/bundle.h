@@ -83,12 +83,32 @@ base::Result<void> write_bundle(int fd, const Info& info, std::vector<Record> re
 /// Signs what write_bundle() has written to `fd`: one block behind it. `name` is for messages.
 base::Result<Signature> sign_bundle(int fd, const PrivateKey& key, std::string_view name);
 
-/// A bundle open for reading; every byte it hands out was checked against the chain of digests. Not for
-/// concurrent use. Errors: ErrorKind::kFailed for what is damaged, foreign or newer, kInput for what cannot
-/// be opened.
+struct ReadOptions {
+  /// The raw bytes of the frame that was read last are kept when they are at most so many.
+  uint64_t largest_kept_frame = kMaxFrameBytes;
+};
+
+/// A checked code object, and what keeps its bytes: a frame that others may share.
+struct Code {
+  std::shared_ptr<const void> owner;  // nullptr when they lie in memory that the bundle was opened from
+  base::ByteView bytes;
+};
+
+/// A bundle open for reading; every byte it hands out was checked against the chain of digests. Of a file,
+/// bytes are read into private memory before they are checked and used: one that is cut, rewritten or
+/// replaced while it is open makes calls fail and nothing else. Thread-safe: all but moving and ending it may
+/// be called by any threads at once; reading, checking and decompressing block nobody. Errors:
+/// ErrorKind::kFailed for what is damaged, foreign or newer, kInput for what cannot be opened, kEnvironment
+/// for what cannot be read.
 class Reader {
  public:
-  static base::Result<Reader> open(const std::string& path);
+  static base::Result<Reader> open(const std::string& path, const ReadOptions& options = {});
+  /// `name` is what messages call it, and path().
+  static base::Result<Reader> open(base::FileDescriptor fd, std::string name,
+                                   const ReadOptions& options = {});
+  /// Nothing of `memory` is copied but what is compressed: it must stay as it is as long as this reader and
+  /// all Code of it. A page that was found right is not checked again.
+  static base::Result<Reader> open(base::ByteView memory, std::string name, const ReadOptions& options = {});
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
@@ -105,7 +125,26 @@ class Reader {
   /// Binary search; touches only the pages it needs.
   base::Result<std::optional<uint32_t>> find(std::string_view kernel, std::string_view specialization,
                                              std::string_view target);
+  /// The first record that is not before these three in the order; record_count() when all are.
+  base::Result<uint32_t> lower_bound(std::string_view kernel, std::string_view specialization,
+                                     std::string_view target);
+
+  /// The part of a record that a search looks at: cheaper than all of it.
+  struct Names {
+    std::string kernel, specialization, target, found_target;
+    bool is_default = false;
+    uint32_t lowest_driver = 0;
+  };
+  base::Result<Names> names(uint32_t index);
+  /// The first record from `index` on that has the kernel of that one and is flagged default. Reads the index
+  /// alone, as does
+  base::Result<std::optional<uint32_t>> first_default(uint32_t index);
+  /// the first record behind `index` that has another kernel; record_count() when all have the same.
+  base::Result<uint32_t> next_kernel(uint32_t index);
+
   /// `record` is one that this reader gave. The last frame is kept, so asking in order of `frame` is cheap.
+  base::Result<Code> code(const Record& record);
+  /// The same, copied.
   base::Result<base::Bytes> artifact(const Record& record);
 
   struct FrameInfo {
@@ -130,15 +169,15 @@ class Reader {
   uint64_t content_size() const;
 
   /// Replaces the file by one with this signature behind the others, at once (temporary file, sync, rename);
-  /// this reader goes on with the old one. False: it has a valid one of that key already. ErrorKind::kFailed:
-  /// it is no signature of this bundle, or there is no room for one more.
+  /// this reader goes on with the old one. Precondition: opened by path. False: it has a valid one of that
+  /// key already. ErrorKind::kFailed: it is no signature of this bundle, or there is no room for one more.
   base::Result<bool> add_signature(const Signature& signature);
 
   /// Reads and checks everything: all pages, frames, artifacts, padding, order, and that no byte is
   /// uncovered. All faults that can be told apart are reported, up to a thousand.
   std::vector<base::Error> verify_all();
 
-  /// Pages read from the file so far.
+  /// Pages read so far, but for those that verify_all() read.
   uint64_t page_loads() const;
 
  private:
@@ -147,6 +186,10 @@ class Reader {
   explicit Reader(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether `start`, the first bytes of a file (4,096 or all that it has), begin a sound bundle of a format
+/// that this kc does not know yet. Reader::open() refuses it as it does a damaged one; this tells them apart.
+bool is_newer_bundle(base::ByteView start);
 
 /// True when the file starts as a bundle does, whatever its version or state: such a file may be replaced.
 bool looks_like_bundle(const std::string& path);

@@ -199,6 +199,17 @@ base::Result<Header> decode_header(base::ByteView start, uint64_t file_size, con
   return header;
 }
 
+bool is_newer_bundle(base::ByteView start) {
+  if (start.size() < 16 || !base::as_text(start).starts_with(kMagic)) return false;
+  const uint64_t size = base::load_le<uint32_t>(start, 12);
+  if (size < kDigestSize + 20 || size > kMaxHeaderSize || start.size() < size) return false;
+  const base::ByteView digest = start.subspan(size - kDigestSize, kDigestSize);
+  if (base::sha256(start.first(size - kDigestSize)) != base::digest_from(digest)) return false;
+  const uint16_t major = base::load_le<uint16_t>(start, 8);
+  const uint32_t required = base::load_le<uint32_t>(start, 16);
+  return major > kMajor || (major == kMajor && size == kHeaderSize && (required & ~kKnownRequiredFlags) != 0);
+}
+
 void encode_index(base::ByteWriter& out, const IndexEntry& entry) {
   for (const Ref* ref : {&entry.kernel, &entry.specialization, &entry.target, &entry.found_target}) {
     out.u32(ref->offset);

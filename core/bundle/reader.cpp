@@ -1,15 +1,11 @@
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/compress.h"
-#include "base/file_system.h"
 #include "bundle/bundle.h"
 #include "bundle/format.h"
 #include "bundle/grammar.h"
@@ -19,18 +15,17 @@ namespace kc::bundle {
 
 using base::ErrorKind;
 
-Reader::Impl::Impl(std::string file_path, base::FileDescriptor file, uint64_t size, Header head,
-                   base::Bytes page_table)
-    : path(std::move(file_path)),
-      fd(std::move(file)),
-      file_size(size),
+Reader::Impl::Impl(std::shared_ptr<const ByteSource> bytes, Header head, Piece page_table,
+                   const ReadOptions& how)
+    : source(std::move(bytes)),
       header(std::move(head)),
       info{header.name, header.release, (header.required_flags & kFlagPartial) != 0,
            (header.required_flags & kFlagSubset) != 0},
-      pages(fd.get(), path, header.layout.pages, std::move(page_table)) {}
+      options(how),
+      pages(*source, header.layout.pages, std::move(page_table)) {}
 
 std::unexpected<base::Error> Reader::Impl::damaged(const std::string& what) const {
-  return base::fail_at(ErrorKind::kFailed, {path}, "the bundle is damaged: " + what);
+  return base::fail_at(ErrorKind::kFailed, {path()}, "the bundle is damaged: " + what);
 }
 
 std::unexpected<base::Error> Reader::Impl::bad_record(uint32_t number, const std::string& what) const {
@@ -56,7 +51,7 @@ base::Result<std::string> Reader::Impl::text(Ref ref) {
 
 base::Result<IndexEntry> Reader::Impl::index(uint32_t number) {
   if (number >= header.record_count) {
-    return base::fail_at(ErrorKind::kInternal, {path}, "has no record " + std::to_string(number));
+    return base::fail_at(ErrorKind::kInternal, {path()}, "has no record " + std::to_string(number));
   }
   std::array<uint8_t, kIndexSize> bytes;
   KC_TRY(pages.read(header.layout.index.offset + number * kIndexSize, bytes));
@@ -129,7 +124,7 @@ base::Result<Record> Reader::Impl::record(uint32_t number, std::vector<Ref>& ref
 
 base::Result<FrameEntry> Reader::Impl::frame(uint32_t number) {
   if (number >= header.frame_count) {
-    return base::fail_at(ErrorKind::kInternal, {path}, "has no frame " + std::to_string(number));
+    return base::fail_at(ErrorKind::kInternal, {path()}, "has no frame " + std::to_string(number));
   }
   std::array<uint8_t, kFrameEntrySize> bytes;
   KC_TRY(pages.read(header.layout.frame_table.offset + number * kFrameEntrySize, bytes));
@@ -152,27 +147,59 @@ base::Result<FrameEntry> Reader::Impl::frame(uint32_t number) {
   return *entry;
 }
 
-base::Result<base::Bytes> Reader::Impl::frame_bytes(uint32_t number, const FrameEntry& entry) {
-  KC_ASSIGN(base::Bytes stored, base::pread_exact(fd.get(), entry.offset, entry.stored_size, path));
-  if (base::sha256(stored) != entry.digest) {
+base::Result<Piece> Reader::Impl::frame_bytes(uint32_t number, const FrameEntry& entry) const {
+  KC_ASSIGN(Piece stored, source->read(entry.offset, entry.stored_size));
+  if (base::sha256(stored.bytes) != entry.digest) {
     return bad_frame(number, "its digest is wrong (" + std::to_string(entry.stored_size) +
                                  " bytes at offset " + std::to_string(entry.offset) + ")");
   }
   if (!entry.compressed) return stored;
-  base::Result<base::Bytes> raw = base::decompress(stored, entry.raw_size);
-  if (!raw && raw.error().kind == ErrorKind::kFailed) return bad_frame(number, raw.error().message);
-  return raw;
+  base::Result<base::Buffer> raw = base::decompress_to_buffer(stored.bytes, entry.raw_size);
+  if (!raw) {
+    if (raw.error().kind == ErrorKind::kFailed) return bad_frame(number, raw.error().message);
+    return std::unexpected(std::move(raw).error());
+  }
+  auto owner = std::make_shared<const base::Buffer>(std::move(*raw));
+  const base::ByteView bytes = owner->view();
+  return Piece{std::move(owner), bytes};
 }
 
-base::Result<Pairs> Reader::Impl::metadata() {
+base::Result<Piece> Reader::Impl::kept_frame_bytes(uint32_t number, const FrameEntry& entry) {
+  {
+    const std::lock_guard lock(mutex);
+    if (last_frame == number) return last_bytes;
+  }
+  base::Result<Piece> bytes = frame_bytes(number, entry);
+  if (bytes && entry.raw_size <= options.largest_kept_frame) {
+    Piece before;  // ends after the lock
+    const std::lock_guard lock(mutex);
+    before = std::exchange(last_bytes, *bytes);
+    last_frame = number;
+  }
+  return bytes;
+}
+
+base::Result<Pairs> Reader::Impl::metadata() const {
   const Section& section = header.layout.metadata;
-  KC_ASSIGN(const base::Bytes bytes, base::pread_exact(fd.get(), section.offset, section.size, path));
-  if (base::sha256(bytes) != header.metadata_digest) {
+  KC_ASSIGN(const Piece item, source->read(section.offset, section.size));
+  if (base::sha256(item.bytes) != header.metadata_digest) {
     return damaged("the digest of its metadata at offset " + std::to_string(section.offset) + " is wrong");
   }
   Pairs out;
-  if (!decode_metadata(bytes, out) || !is_metadata(out)) return damaged("its metadata is malformed");
+  if (!decode_metadata(item.bytes, out) || !is_metadata(out)) return damaged("its metadata is malformed");
   return out;
+}
+
+base::Result<int> Reader::Impl::compare(uint32_t number, std::string_view kernel,
+                                        std::string_view specialization, std::string_view target) {
+  KC_ASSIGN(const IndexEntry entry, index(number));
+  // Each part is fetched only when the ones before it are equal, which saves pages.
+  for (const auto& [ref, wanted] :
+       {std::pair{entry.kernel, kernel}, {entry.specialization, specialization}, {entry.target, target}}) {
+    KC_ASSIGN(const int order, pages.compare(header.layout.strings.offset + ref.offset, ref.length, wanted));
+    if (order != 0) return order;
+  }
+  return 0;
 }
 
 Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -180,30 +207,38 @@ Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;
 Reader::~Reader() = default;
 
-base::Result<Reader> Reader::open(const std::string& path) {
+base::Result<Reader> Reader::open(const std::string& path, const ReadOptions& options) {
   // O_NONBLOCK: opening a FIFO must not hang; it has no effect on regular files.
   KC_ASSIGN(base::FileDescriptor fd, base::open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK));
-  struct stat status;
-  if (base::file_system().fstat(fd.get(), &status) != 0)
-    return base::fail_errno(ErrorKind::kInput, "stat", path, errno);
-  if (!S_ISREG(status.st_mode)) {
-    return base::fail_at(ErrorKind::kInput, {path},
-                         S_ISDIR(status.st_mode) ? "is a directory, not a file" : "is not a regular file");
-  }
-  const auto size = static_cast<uint64_t>(status.st_size);
-  KC_ASSIGN(const base::Bytes start, base::pread_exact(fd.get(), 0, std::min(size, kMaxHeaderSize), path));
-  KC_ASSIGN(Header header, decode_header(start, size, path));
+  KC_ASSIGN(Reader reader, open(std::move(fd), path, options));
+  reader.impl_->is_of_path = true;
+  return reader;
+}
+
+base::Result<Reader> Reader::open(base::FileDescriptor fd, std::string name, const ReadOptions& options) {
+  KC_ASSIGN(ByteSource source, ByteSource::of_file(std::move(fd), std::move(name)));
+  return Impl::open(std::move(source), options);
+}
+
+base::Result<Reader> Reader::open(base::ByteView memory, std::string name, const ReadOptions& options) {
+  return Impl::open(ByteSource::of_memory(memory, std::move(name)), options);
+}
+
+base::Result<Reader> Reader::Impl::open(ByteSource bytes, const ReadOptions& options) {
+  auto source = std::make_shared<const ByteSource>(std::move(bytes));
+  KC_ASSIGN(const Piece start, source->read(0, std::min(source->size(), kMaxHeaderSize)));
+  KC_ASSIGN(Header header, decode_header(start.bytes, source->size(), source->name()));
   const Section& table = header.layout.page_table;
-  KC_ASSIGN(base::Bytes page_table, base::pread_exact(fd.get(), table.offset, table.size, path));
-  if (base::sha256(page_table) != header.page_table_digest) {
-    return base::fail_at(ErrorKind::kFailed, {path},
+  KC_ASSIGN(Piece page_table, source->read(table.offset, table.size));
+  if (base::sha256(page_table.bytes) != header.page_table_digest) {
+    return base::fail_at(ErrorKind::kFailed, {source->name()},
                          "the bundle is damaged: the digest of its page table is wrong");
   }
-  return Reader(std::make_unique<Impl>(path, std::move(fd), size, std::move(header), std::move(page_table)));
+  return Reader(std::make_unique<Impl>(std::move(source), std::move(header), std::move(page_table), options));
 }
 
 const std::string& Reader::path() const {
-  return impl_->path;
+  return impl_->path();
 }
 const Info& Reader::info() const {
   return impl_->info;
@@ -212,7 +247,7 @@ base::Digest Reader::header_digest() const {
   return impl_->header.digest;
 }
 uint64_t Reader::file_size() const {
-  return impl_->file_size;
+  return impl_->source->size();
 }
 uint64_t Reader::content_size() const {
   return impl_->header.layout.content_size;
@@ -231,47 +266,82 @@ base::Result<Record> Reader::record(uint32_t index) {
   return impl_->record(index);
 }
 
-base::Result<std::optional<uint32_t>> Reader::find(std::string_view kernel, std::string_view specialization,
-                                                   std::string_view target) {
+base::Result<uint32_t> Reader::lower_bound(std::string_view kernel, std::string_view specialization,
+                                           std::string_view target) {
   uint32_t low = 0;
   uint32_t high = record_count();
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    KC_ASSIGN(const IndexEntry entry, impl_->index(middle));
-    // Each part is fetched only when the ones before it are equal, which saves pages.
-    int order = 0;
-    for (const auto& [ref, wanted] :
-         {std::pair{entry.kernel, kernel}, {entry.specialization, specialization}, {entry.target, target}}) {
-      KC_ASSIGN(const std::string found, impl_->text(ref));
-      order = std::string_view(found).compare(wanted);
-      if (order != 0) break;
-    }
-    if (order == 0) return middle;
+    KC_ASSIGN(const int order, impl_->compare(middle, kernel, specialization, target));
+    if (order == 0) return middle;  // no two are equal
     if (order < 0) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
+  return low;
+}
+
+base::Result<std::optional<uint32_t>> Reader::find(std::string_view kernel, std::string_view specialization,
+                                                   std::string_view target) {
+  KC_ASSIGN(const uint32_t index, lower_bound(kernel, specialization, target));
+  if (index == record_count()) return std::nullopt;
+  KC_ASSIGN(const int order, impl_->compare(index, kernel, specialization, target));
+  if (order != 0) return std::nullopt;
+  return index;
+}
+
+base::Result<Reader::Names> Reader::names(uint32_t index) {
+  KC_ASSIGN(const IndexEntry entry, impl_->index(index));
+  Names out;
+  out.is_default = entry.is_default;
+  out.lowest_driver = entry.lowest_driver;
+  for (const auto& [ref, name] : {std::pair{entry.kernel, &out.kernel},
+                                  {entry.specialization, &out.specialization},
+                                  {entry.target, &out.target},
+                                  {entry.found_target, &out.found_target}}) {
+    KC_ASSIGN(*name, impl_->text(ref));
+  }
+  return out;
+}
+
+base::Result<std::optional<uint32_t>> Reader::first_default(uint32_t index) {
+  KC_ASSIGN(const IndexEntry first, impl_->index(index));
+  for (uint32_t at = index; at < record_count(); ++at) {
+    KC_ASSIGN(const IndexEntry entry, impl_->index(at));
+    if (entry.kernel != first.kernel) break;  // each string is stored once
+    if (entry.is_default) return at;
+  }
   return std::nullopt;
 }
 
-base::Result<base::Bytes> Reader::artifact(const Record& record) {
+base::Result<uint32_t> Reader::next_kernel(uint32_t index) {
+  KC_ASSIGN(const IndexEntry first, impl_->index(index));
+  uint32_t at = index + 1;
+  for (; at < record_count(); ++at) {
+    KC_ASSIGN(const IndexEntry entry, impl_->index(at));
+    if (entry.kernel != first.kernel) break;
+  }
+  return at;
+}
+
+base::Result<Code> Reader::code(const Record& record) {
   KC_ASSIGN(const FrameEntry entry, impl_->frame(record.frame));
   if (record.artifact_size > entry.raw_size || record.frame_offset > entry.raw_size - record.artifact_size) {
     return impl_->bad_frame(record.frame, "the code object of " + record.unit() + " lies outside it");
   }
-  if (impl_->cached_frame != record.frame) {
-    impl_->cached_frame.reset();
-    KC_ASSIGN(impl_->cached_bytes, impl_->frame_bytes(record.frame, entry));
-    impl_->cached_frame = record.frame;
-  }
-  const base::ByteView code =
-      base::ByteView(impl_->cached_bytes).subspan(record.frame_offset, record.artifact_size);
+  KC_ASSIGN(Piece raw, impl_->kept_frame_bytes(record.frame, entry));
+  const base::ByteView code = raw.bytes.subspan(record.frame_offset, record.artifact_size);
   if (base::sha256(code) != record.artifact_digest) {
     return impl_->bad_frame(record.frame, "the digest of the code object of " + record.unit() + " is wrong");
   }
-  return base::Bytes(code.begin(), code.end());
+  return Code{std::move(raw.owner), code};
+}
+
+base::Result<base::Bytes> Reader::artifact(const Record& record) {
+  KC_ASSIGN(const Code found, code(record));
+  return base::Bytes(found.bytes.begin(), found.bytes.end());
 }
 
 base::Result<Reader::FrameInfo> Reader::frame(uint32_t index) {

@@ -3,33 +3,43 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/files.h"
 #include "bundle/blocks.h"
 #include "bundle/bundle.h"
 #include "bundle/format.h"
 #include "bundle/pages.h"
+#include "bundle/source.h"
 
 namespace kc::bundle {
 
 struct Reader::Impl {
-  Impl(std::string file_path, base::FileDescriptor file, uint64_t size, Header head, base::Bytes page_table);
+  static base::Result<Reader> open(ByteSource bytes, const ReadOptions& options);
+  Impl(std::shared_ptr<const ByteSource> bytes, Header head, Piece page_table, const ReadOptions& options);
 
   /// An index record whose strings lie within their section and have lengths that the format allows.
   base::Result<IndexEntry> index(uint32_t number);
-  /// What `ref` leads to. Precondition: `check_ref(ref)`.
+  /// What `ref` leads to. Precondition: `holds(ref, ...)`.
   base::Result<std::string> text(Ref ref);
   bool holds(Ref ref, uint64_t most) const;
+  /// How record `number` compares with the three names: below, equal to or above 0.
+  base::Result<int> compare(uint32_t number, std::string_view kernel, std::string_view specialization,
+                            std::string_view target);
   base::Result<Record> record(uint32_t number);
   /// As `record`, with every string that it refers to added to `refs`.
   base::Result<Record> record(uint32_t number, std::vector<Ref>& refs);
   /// A frame table entry whose sizes are within the limits and the frames section.
   base::Result<FrameEntry> frame(uint32_t number);
   /// The raw bytes of a frame, its stored bytes checked first.
-  base::Result<base::Bytes> frame_bytes(uint32_t number, const FrameEntry& entry);
-  base::Result<Pairs> metadata();
+  base::Result<Piece> frame_bytes(uint32_t number, const FrameEntry& entry) const;
+  /// The same, kept for the next call when it is small enough.
+  base::Result<Piece> kept_frame_bytes(uint32_t number, const FrameEntry& entry);
+  base::Result<Pairs> metadata() const;
   base::Result<void> walk_signatures(const std::function<void(Block)>& visit) const;
   base::Result<std::vector<SignatureBlock>> signature_blocks() const;
 
@@ -38,15 +48,19 @@ struct Reader::Impl {
   std::unexpected<base::Error> bad_frame(uint32_t number, const std::string& what) const;
   bool strict() const { return header.minor <= kMinor; }  // a newer minor may use reserved fields
 
-  std::string path;
-  base::FileDescriptor fd;
-  uint64_t file_size;
+  const std::string& path() const { return source->name(); }
+
+  std::shared_ptr<const ByteSource> source;  // shared with a verification that is under way
   Header header;
   Info info;
+  ReadOptions options;
+  bool is_of_path = false;
   Pages pages;
-  // The frame that was read last.
-  std::optional<uint32_t> cached_frame;
-  base::Bytes cached_bytes;
+
+ private:
+  std::mutex mutex;
+  std::optional<uint32_t> last_frame;  // that was read; guarded by mutex, as its bytes
+  Piece last_bytes;
 };
 
 }  // namespace kc::bundle

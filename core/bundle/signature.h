@@ -33,7 +33,8 @@ base::Result<PublicKey> read_public_key(const std::string& path);
 /// All `*.pem` and `*.pub` files of a folder, sorted by name; none is ErrorKind::kInput.
 base::Result<std::vector<PublicKey>> read_key_folder(const std::string& path);
 
-/// A private key. Its bytes are wiped when the object goes. Not for concurrent use.
+/// A private key. Its bytes are wiped when the object goes. Not for concurrent use. For programs of kc's own:
+/// whoever uses one turns off the automatic configuration of libcrypto's default context.
 class PrivateKey {
  public:
   /// A new one from the kernel's generator.
@@ -63,7 +64,10 @@ struct Signature {
   PublicKey key;
   std::array<uint8_t, 64> bytes{};
 };
+/// Whether libcrypto has Ed25519 at all: where it has not, no signature is valid.
+bool signatures_available();
 /// Whether `signature` is that of its key over `message`. False too when the key is no point of the curve.
+/// Throws std::bad_alloc when there is no memory to tell.
 bool is_valid(const Signature& signature, base::ByteView message);
 
 /// What is signed of a bundle: `kcb-signature-v1\0` and the header's digest.

@@ -98,11 +98,12 @@ base::Result<std::vector<Signature>> read_blocks(base::ByteView blocks) {
 }
 
 base::Result<void> Reader::Impl::walk_signatures(const std::function<void(Block)>& visit) const {
-  const auto read = [&](uint64_t offset, size_t size) {
-    return base::pread_exact(fd.get(), offset, size, path);
+  const auto read = [&](uint64_t offset, size_t size) -> base::Result<base::Bytes> {
+    KC_ASSIGN(const Piece piece, source->read(offset, size));
+    return base::Bytes(piece.bytes.begin(), piece.bytes.end());
   };
   const auto fault = [&](const std::string& what) { return damaged(what); };
-  return walk_blocks(header.layout.content_size, file_size, read, fault, visit);
+  return walk_blocks(header.layout.content_size, source->size(), read, fault, visit);
 }
 
 base::Result<std::vector<Reader::SignatureBlock>> Reader::Impl::signature_blocks() const {

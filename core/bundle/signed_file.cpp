@@ -35,7 +35,10 @@ Result<Signature> sign_bundle(int fd, const PrivateKey& key, std::string_view na
 }
 
 Result<bool> Reader::add_signature(const Signature& signature) {
-  const std::string& path = impl_->path;
+  const std::string& path = impl_->path();
+  if (!impl_->is_of_path) {
+    return base::fail_at(base::ErrorKind::kInternal, {path}, "was not opened by path: it cannot be replaced");
+  }
   const base::Bytes message = bundle_message(header_digest());
   if (!is_valid(signature, message)) {
     return base::fail_at(base::ErrorKind::kFailed, {path},
@@ -54,14 +57,14 @@ Result<bool> Reader::add_signature(const Signature& signature) {
         "it has " + std::to_string(blocks.size()) + " signature blocks already, the most there may be");
   }
   struct stat status;
-  if (base::file_system().fstat(impl_->fd.get(), &status) != 0) {
+  if (base::file_system().fstat(impl_->source->fd(), &status) != 0) {
     return base::fail_errno(base::ErrorKind::kInput, "stat", path, errno);
   }
   KC_ASSIGN(base::AtomicFile file, base::AtomicFile::create(AT_FDCWD, path, status.st_mode & 0777));
-  for (uint64_t at = 0; at < impl_->file_size; at += kCopyChunk) {
-    const uint64_t size = std::min(kCopyChunk, impl_->file_size - at);
-    KC_ASSIGN(const base::Bytes part, base::pread_exact(impl_->fd.get(), at, size, path));
-    KC_TRY(file.write(part));
+  for (uint64_t at = 0; at < file_size(); at += kCopyChunk) {
+    const uint64_t size = std::min(kCopyChunk, file_size() - at);
+    KC_ASSIGN(const Piece part, impl_->source->read(at, size));
+    KC_TRY(file.write(part.bytes));
   }
   KC_TRY(file.write(encode_block(signature)));
   KC_TRY(file.commit(base::Sync::kFull));

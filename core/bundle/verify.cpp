@@ -80,9 +80,8 @@ struct Reader::Verifier {
   }
 
   void check_zero(uint64_t begin, uint64_t end, const char* where) {
-    const base::Result<base::Bytes> bytes =
-        base::pread_exact(bundle.fd.get(), begin, end - begin, bundle.path);
-    if (report(bytes) && !all_zero(*bytes)) {
+    const base::Result<Piece> padding = bundle.source->read(begin, end - begin);
+    if (report(padding) && !all_zero(padding->bytes)) {
       add(bundle
               .damaged(std::string("the padding behind ") + where + " at offset " + std::to_string(begin) +
                        " is not zero")
@@ -180,8 +179,8 @@ struct Reader::Verifier {
       } else {
         check_zero(stored_end, end, ("frame " + std::to_string(number)).c_str());
       }
-      const base::Result<base::Bytes> raw = bundle.frame_bytes(number, *entry);
-      if (report(raw)) check_artifacts(number, *raw, {begin, next});
+      const base::Result<Piece> raw = bundle.frame_bytes(number, *entry);
+      if (report(raw)) check_artifacts(number, raw->bytes, {begin, next});
     }
     if (is_end_known && end != layout.frames.end()) {
       add(bundle
@@ -241,7 +240,9 @@ struct Reader::Verifier {
 };
 
 std::vector<base::Error> Reader::verify_all() {
-  Verifier verifier(*impl_);
+  // With pages of its own: each is read again, and what other threads find damaged meanwhile is not counted.
+  Impl own(impl_->source, impl_->header, impl_->pages.table(), impl_->options);
+  Verifier verifier(own);
   verifier.run();
   return std::move(verifier.faults);
 }

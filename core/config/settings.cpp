@@ -94,10 +94,6 @@ Result<Environment> read_environment() {
   env.xdg_config_home = variable("XDG_CONFIG_HOME");
   env.home = variable("HOME");
   env.tmpdir = variable("TMPDIR");
-  env.no_color = variable("NO_COLOR");
-  env.clicolor_force = variable("CLICOLOR_FORCE");
-  env.term = variable("TERM");
-  env.columns = variable("COLUMNS");
   return env;
 }
 

@@ -33,7 +33,6 @@ struct Environment {
   std::optional<std::string> cutile_tileiras_path, virtual_env, path, cuda_home;
   std::optional<std::string> hrx_loom_library, library_path;  // HRX_LOOM_LIBRARY, LD_LIBRARY_PATH
   std::optional<std::string> xdg_cache_home, xdg_config_home, home, tmpdir;
-  std::optional<std::string> no_color, clicolor_force, term, columns;
 };
 
 base::Result<Environment> read_environment();

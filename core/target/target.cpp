@@ -239,6 +239,22 @@ Fit runs_on(const Target& code, const Target& device) {
   return code.vendor == Vendor::kNvidia ? nvidia_runs_on(code, device) : amd_runs_on(code, device);
 }
 
+uint32_t suitability(const Target& code, const Target& device) {
+  // Steps that are larger than all that is added to them: a minor is below 10, two features are named at
+  // most.
+  constexpr uint32_t kRule = 100;
+  constexpr uint32_t kFamilyRule = 200;
+  constexpr uint32_t kSame = 300;
+  const Fit fit = runs_on(code, device);
+  if (fit == Fit::kNo) return 0;
+  if (code.vendor == Vendor::kAmd) {
+    const uint32_t named = (code.sramecc != Feature::kAny ? 1 : 0) + (code.xnack != Feature::kAny ? 1 : 0);
+    return (fit == Fit::kExact ? kSame : kRule) + named;
+  }
+  if (fit == Fit::kExact) return kSame + (code.suffix == 'a' ? 2 : code.suffix == 'f' ? 1 : 0);
+  return (code.suffix == 'f' ? kFamilyRule : kRule) + code.sm % 10;
+}
+
 std::string family_of(const Target& target) {
   if (target.vendor == Vendor::kNvidia) return "sm_" + std::to_string(target.sm / 10);
   // `gfx90a`: the last two characters are minor and stepping; `gfx9-4-generic`: the major ends at the dash.

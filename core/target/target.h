@@ -50,6 +50,17 @@ enum class Fit : uint8_t {
 /// refuse.
 Fit runs_on(const Target& code, const Target& device);
 
+/// How well code suits a device on which it runs: 0 when runs_on() says kNo, else more is better. Exact
+/// before by rule. NVIDIA: `sm_90a` before `sm_90` on sm_90 (it may use all of that processor), `sm_100f`
+/// between the two; by rule a family's code before plain code, then the higher minor. AMD: the device's
+/// processor before a generic one, code that was made for a state of a feature before code for any.
+uint32_t suitability(const Target& code, const Target& device);
+/// Whether code for `a` is to be taken rather than code for `b`; false for equals. A strict weak order for
+/// one device.
+inline bool better(const Target& a, const Target& b, const Target& device) {
+  return suitability(a, device) > suitability(b, device);
+}
+
 /// Targets of one family compress well together and a family is what a frame of a bundle holds: `sm_9`,
 /// `gfx11`.
 std::string family_of(const Target& target);

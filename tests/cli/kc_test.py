@@ -4,6 +4,7 @@ Programs come from the environment, which CTest sets: KC_BUILD (the build folder
 tileiras or a real Loom says `not run: ...` when bootstrap has not installed it.
 """
 
+import ctypes
 import fcntl
 import glob
 import hashlib
@@ -24,6 +25,9 @@ import unittest
 BUILD = pathlib.Path(os.environ["KC_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KC = BUILD / "bin" / "kc"
+KCLOAD = BUILD / "bin" / "kcload"
+USE_LOADER = BUILD / "bin" / "use_loader"
+STUBS = BUILD / "lib" / "stub"
 FAKE = BUILD / "bin" / "fake_tileiras"
 MAKE_BUNDLE = BUILD / "bin" / "make_bundle"
 HOSTILE = BUILD / "lib" / "hostile"
@@ -227,7 +231,7 @@ class KcTest(unittest.TestCase):
             text=True,
         )
 
-    def kc_on_terminal(self, *arguments, width=100, env=None, with_stderr=False):
+    def kc_on_terminal(self, *arguments, width=100, env=None, with_stderr=False, program=KC):
         """What kc, which must succeed, writes to a terminal of `width` columns."""
         # A terminal whose last writer is gone may drop what nobody has read yet, so this process stays a writer and
         # ends the output itself, behind everything that kc wrote.
@@ -236,7 +240,7 @@ class KcTest(unittest.TestCase):
         process = None
         try:
             fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-            process = subprocess.Popen([KC, *map(str, arguments)], cwd=self.work, env=env or self.environment(TERM="xterm"),
+            process = subprocess.Popen([program, *map(str, arguments)], cwd=self.work, env=env or self.environment(TERM="xterm"),
                                        stdout=slave, stdin=subprocess.DEVNULL,
                                        stderr=slave if with_stderr else subprocess.DEVNULL)
             deadline = time.monotonic() + 60
@@ -311,6 +315,32 @@ class KcTest(unittest.TestCase):
         if library is None:
             self.skipTest("not run: there is no Loom (packaging/bootstrap test makes one)")
         return self.environment(KC_LOOM_LIBRARY=library, **changes)
+
+    def with_stub(self, cuda=None, hip=None, variant="", **changes):
+        """An environment whose GPU drivers are the stand-ins, told as tests/support/stub_driver/control.h says; None: no
+        driver of that maker. `variant`: "_without_<symbol>" of the CUDA one."""
+        folders = [STUBS / ("cuda" + variant)] * (cuda is not None) + [STUBS / "hip"] * (hip is not None)
+        if cuda is None or hip is None:
+            self.require_no_driver(*[name for name, told in (("cuda", cuda), ("hip", hip)) if told is None])
+        return self.environment(LD_LIBRARY_PATH=":".join(map(str, folders)) or None, KC_STUB_CUDA=cuda, KC_STUB_HIP=hip,
+                                **changes)
+
+    def require_no_driver(self, *names):
+        """Ends a test that is about a machine without these drivers on a machine that has them."""
+        for name in names:
+            for library in {"cuda": ["libcuda.so.1"], "hip": [f"libamdhip64.so.{n}" for n in (7, 6, 5)]}[name]:
+                try:
+                    ctypes.CDLL(library)
+                except OSError:
+                    continue
+                self.skipTest(f"not run: this machine has a driver: {library}")
+
+    def frame_of(self, bundle, unit):
+        """Where the stored bytes of the frame are that holds a unit: offset and size (docs/bundle-format.md)."""
+        record = next(event for event in self.kc_json("show", bundle) if event.get("unit") == unit)
+        data = bundle.read_bytes()
+        (table,) = struct.unpack_from("<Q", data, 112)
+        return struct.unpack_from("<QQ", data, table + 64 * record["frame"])
 
     # -- processes ------------------------------------------------------------------------------------------
 

@@ -247,11 +247,17 @@ Bytes bundle(const kc::bundle::Info& info, const std::vector<kc::bundle::Record>
   return need(kc::base::read_descriptor(file.fd(), "bundle", 1U << 20));
 }
 
+// For the reader and for the library that is made of it.
+void save_bundle(const std::string& name, const Bytes& bytes) {
+  save("bundle", name, bytes);
+  save("loader", name, bytes);
+}
+
 void make_bundles() {
-  save("bundle", "empty", bundle({"empty", 0, false, false}, {}, {}));
+  save_bundle("empty", bundle({"empty", 0, false, false}, {}, {}));
   const Bytes incompressible = {0x17, 0x2A, 0x91, 0x5C, 0xE3};
   Bytes one = bundle({"one", 3, true, true}, {record("vec_add", "", "sm_90")}, {incompressible});
-  save("bundle", "one", one);
+  save_bundle("one", one);
 
   ByteWriter block;
   block.raw(kc::base::as_bytes(kc::bundle::kSignatureMagic));
@@ -263,7 +269,7 @@ void make_bundles() {
   block.raw(payload);
   block.pad_to(kc::bundle::kAlignment);
   one.insert(one.end(), block.bytes().begin(), block.bytes().end());
-  save("bundle", "signature-block", one);
+  save_bundle("signature-block", one);
 
   kc::bundle::Record small = record("matmul", "TM=64,TN=64", "sm_90");
   small.is_default = true;
@@ -271,7 +277,7 @@ void make_bundles() {
                                                    record("matmul", "TM=64,TN=128", "gfx1151"),
                                                    record("vec_add", "", "sm_100")};
   const Bytes large(3000, 0xAB);
-  save("bundle", "frames", bundle({"demo", 12, false, false}, records, {large, Bytes(2000, 3), large, {1}}));
+  save_bundle("frames", bundle({"demo", 12, false, false}, records, {large, Bytes(2000, 3), large, {1}}));
 }
 
 void make_cubins() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the sources to the folder rules of docs/architecture.md.
 
-usage: include_rules.py REPOSITORY     checks core/, cli/ and include/; exit 1 and one line a violation
+usage: include_rules.py REPOSITORY     checks core/ and cli/; exit 1 and one line a violation
        include_rules.py --self-test    checks the checker on small trees with and without a forbidden arrow
 
 The tables below are the rules. Whoever needs a new arrow changes them, and the page, in the same commit.
@@ -18,6 +18,7 @@ HALVES = [
     ("artifact/elf", r"artifact/elf/"),
     ("backend/run", r"backend/(run\.|[^/]+/(run/|(runner|diagnostics)\.))"),
     ("engine/program", r"engine/(engine_main|worker|executor[a-z_]*)\."),
+    ("kc", r"loader/include/kc/"),
 ]
 
 # What each part may include besides itself. Everything that is not here is forbidden.
@@ -43,15 +44,15 @@ MAY_INCLUDE = {
     "report": ALL - {"report"},
     "loader": LEAVES | {"bundle", "kc"},
     "cli": ALL | {"loader", "kc"},
-    "kc": set(),  # the public headers, include/kc/
+    "kc": set(),  # the public headers, core/loader/include/kc/
 }
 
 # Third-party libraries: what their headers are called, and the one place that includes them.
 MAY_USE_UTIL = "|".join(sorted(part for part, used in MAY_INCLUDE.items() if "util" in used) + ["util"])
 THIRD_PARTY = [
-    ("CLI11", r"CLI/", r"cli/options[^/]*"),
+    ("CLI11", r"CLI/", r"cli/(kcload/)?options[^/]*"),
     ("yaml-cpp", r"yaml-cpp/", r"core/config/.*"),
-    ("OpenSSL", r"openssl/", r"core/base/digest\..*|core/bundle/signature[^/]*"),
+    ("OpenSSL", r"openssl/", r"core/base/(crypto_library|digest)\..*|core/bundle/signature[^/]*"),
     ("zstd", r"z(std|std_errors|dict)\.h$", r"core/base/compress\..*"),
     ("libelf", r"(libelf|gelf)\.h$", r"core/artifact/elf/.*"),
     ("oneTBB", r"(tbb|oneapi)/", r"core/engine/executor_tbb\.cpp"),
@@ -87,6 +88,8 @@ FILE_CALL_EXCEPTIONS = {
     "core/store/layout.cpp": ("filesystem::canonical", "resolves the root, once, before there is a descriptor"),
 }
 
+PUBLIC = "core/loader/include"  # below it is kc/, as users include it
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")', re.MULTILINE)
 COMMENTS = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
 LITERALS = re.compile(r'"(?:\\.|[^"\\\n])*"')
@@ -117,11 +120,11 @@ def include_error(root, file, part, name, quoted):
             return None
         return f"<{name}> is neither a system header nor a library of the table in {pathlib.Path(__file__).name}"
     if public:
-        base, other = "include", "kc"
+        base, other = PUBLIC, "kc"
     else:
         base, other = ("" if name.startswith("cli/") else "core"), part_of(name)
     if ".." in name or not (root / base / name).is_file():
-        return f'"{name}" is no file below core/, cli/ or include/ (write the path from there)'
+        return f'"{name}" is no file below core/ or cli/, nor a public header (write the path from there)'
     if other != part and other not in MAY_INCLUDE[part]:
         return f'{part} may not include {other} ("{name}")'
     return None
@@ -139,7 +142,7 @@ def direct_file_calls(file, text):
 def violations(root):
     """All violations below `root`, as `file:line: text`; a tree without sources is one."""
     found, count = [], 0
-    for top in ("core", "cli", "include"):
+    for top in ("core", "cli"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in SOURCES or not path.is_file():
                 continue
@@ -165,7 +168,7 @@ def violations(root):
                 found += [f"{file}:{number}: {call}: files are reached through base::file_system() here"
                           for number, call in direct_file_calls(file, text)]
     if count == 0:
-        found.append(f"{root}: no sources below core/, cli/ or include/")
+        found.append(f"{root}: no sources below core/ or cli/")
     return found
 
 
@@ -182,7 +185,8 @@ HEADERS = {
     "core/engine/worker.h": '#include "backend/run.h"\n',
     "core/engine/executor_tbb.cpp": '#include "engine/worker.h"\n#include <oneapi/tbb/task_arena.h>\n',
     "core/build/build.h": '#include "engine/engine.h"\n',
-    "include/kc/loader.h": "#include <stdint.h>\n",
+    "core/loader/include/kc/loader.h": "#include <stdint.h>\n",
+    "core/loader/include/kc/loader.hpp": "#include <kc/loader.h>\n",
     "cli/options.cpp": '#include <CLI/CLI.hpp>\n#include "build/build.h"\n#include "cli/options.h"\n',
     "cli/options.h": "#include <kc/loader.h>\n",
 }
@@ -200,6 +204,8 @@ SELF_TESTS = [
     ("libelf's half in kc", {"core/build/a.cpp": '#include "artifact/elf/facts.h"\n'},
      ["build may not include artifact/elf"]),
     ("libelf beside its folder", {"core/artifact/a.cpp": "#include <libelf.h>\n"}, ["libelf is not included here"]),
+    ("CLI11 in a command of kcload", {"cli/kcload/list.cpp": "#include <CLI/CLI.hpp>\n", "cli/kcload/options.cpp": "#include <CLI/CLI.hpp>\n"},
+     ["cli/kcload/list.cpp:1: CLI11 is not included here"]),
     ("CLI11 in a command", {"cli/build.cpp": "#include <CLI/CLI.hpp>\n"}, ["CLI11 is not included here"]),
     ("the engine's own half in its other half", {"core/engine/wire.h": '#include "engine/worker.h"\n'},
      ["engine may not include engine/program"]),
@@ -212,7 +218,7 @@ SELF_TESTS = [
     ("a folder of no rule", {"core/misc/a.cpp": ""}, ["folder misc has no rule"]),
     ("a path from elsewhere", {"core/base/a.cpp": '#include "error.h"\n'}, ['"error.h" is no file below']),
     ("a path that goes up", {"core/base/a.cpp": '#include "util/../base/error.h"\n'}, ["is no file below"]),
-    ("a public header that needs the inside", {"include/kc/a.h": '#include "base/error.h"\n'},
+    ("a public header that needs the inside", {"core/loader/include/kc/a.h": '#include "base/error.h"\n'},
      ["kc may not include base"]),
     ("build's own reports", {"core/report/r.h": "", "core/build/a.cpp": '#include "report/r.h"\n'},
      ["build may not include report"]),

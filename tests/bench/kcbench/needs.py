@@ -48,6 +48,7 @@ FATBINARY = pinned("fatbinary")
 LOOM = Need("Loom", lambda lab: "" if lab.loom.exists() else
             f"no Loom library in {lab.build}/loom (packaging/bootstrap test makes one)")
 LOOM_BARE = built("loom_bare")
+LOADER_BENCH = built("loader_bench")
 LOOM_CORPUS = Need("corpus", lambda lab: "" if lab.loom_wheel else f"no wheel in {lab.build}/loom/wheel")
 TWO_CPUS = Need("two CPUs", _cpus_missing)
 SPACE = Need("disk space", _space_missing)

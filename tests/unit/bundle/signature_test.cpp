@@ -1,13 +1,16 @@
 #include "bundle/signature.h"
 
+#include <openssl/evp.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bundle_support.h"
+#include "support/run_apart.h"
 
 namespace {
 
@@ -444,6 +447,56 @@ TEST_CASE("a bundle that was just written is signed in place") {
   REQUIRE(signatures);
   REQUIRE(signatures->size() == 1);
   CHECK(bundle::is_valid((*signatures)[0], bundle::bundle_message(reader->header_digest())));
+}
+
+constexpr char kKeysWork[] = "hidden: what a loader does with keys works";
+
+TEST_CASE(kKeysWork* doctest::skip()) {
+  const Folder folder;
+  const std::string path = folder / "key.pub";
+  write_file(path, base::as_bytes(std::string_view(kPublic)));
+  const auto key = bundle::read_public_key(path);
+  REQUIRE(key);
+  CHECK(key->id() == kId);
+  const Vector& vector = kVectors[2];
+  const base::Bytes message = from_hex(vector.message);
+  const Signature signature{{array_of<32>(vector.key)}, array_of<64>(vector.signature)};
+  CHECK(bundle::signatures_available());
+  CHECK(bundle::is_valid(signature, message));
+  CHECK_FALSE(bundle::is_valid(signature, from_hex("af83")));
+  for (const char* other :
+       {kX25519Public, kEcPublic, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"}) {
+    write_file(path, base::as_bytes(std::string_view(other)));
+    CHECK_FALSE(bundle::read_public_key(path));
+  }
+}
+
+constexpr char kConfigured[] = "hidden: what a loader does with keys lets the default context be configured";
+
+TEST_CASE(kConfigured* doctest::skip()) {
+  const Vector& vector = kVectors[2];
+  const Signature signature{{array_of<32>(vector.key)}, array_of<64>(vector.signature)};
+  CHECK(bundle::is_valid(signature, from_hex(vector.message)));
+  EVP_MD* md4 = EVP_MD_fetch(nullptr, "MD4", nullptr);
+  CHECK(md4 != nullptr);
+  EVP_MD_free(md4);
+}
+
+TEST_CASE("keys and signatures work whatever is configured for OpenSSL and leave it alone") {
+  const Folder folder;
+  const auto with = [&](const char* hidden, std::string_view configuration) {
+    write_file(folder / "openssl.cnf", base::as_bytes(configuration));
+    kc::test::run_apart(hidden, "OPENSSL_CONF=" + (folder / "openssl.cnf"));
+  };
+  with(kKeysWork, "");
+  with(kKeysWork, "]=[\n= broken");
+  with(kKeysWork,
+       "openssl_conf = begin\n[begin]\nproviders = all\nalg_section = properties\n[all]\nnull = one\n"
+       "[one]\nactivate = 1\n[properties]\ndefault_properties = provider=none\n");
+  kc::test::run_apart(kKeysWork, "OPENSSL_CONF=/nonexistent");
+  with(kConfigured,
+       "openssl_conf = begin\n[begin]\nproviders = all\n[all]\ndefault = one\nlegacy = one\n[one]\nactivate "
+       "= 1\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 using namespace kc::target;
 
@@ -170,6 +171,45 @@ TEST_CASE("AMD code made for one state of a feature needs a device in that state
   CHECK(fit("gfx942:sramecc-", "gfx942:sramecc+:xnack-") == Fit::kNo);
   CHECK(fit("gfx942:xnack-", "gfx942") == Fit::kNo);
   CHECK(fit("gfx9-4-generic:xnack+", "gfx942:sramecc+:xnack-") == Fit::kNo);
+}
+
+TEST_CASE("of code that runs on a device the one that suits it best comes first") {
+  struct Order {
+    const char* device;
+    std::vector<const char*> best_first;  // all run, none as well as the one before it
+  };
+  const Order orders[] = {
+      {"sm_90", {"sm_90a", "sm_90"}},
+      {"sm_89", {"sm_89", "sm_87", "sm_86", "sm_80"}},
+      {"sm_100", {"sm_100a", "sm_100f", "sm_100"}},
+      {"sm_103", {"sm_103a", "sm_103f", "sm_103", "sm_100f", "sm_101", "sm_100"}},
+      {"sm_121", {"sm_121a", "sm_121f", "sm_121", "sm_120f", "sm_120"}},
+      {"gfx942:sramecc+:xnack-", {"gfx942:sramecc+:xnack-", "gfx942:sramecc+", "gfx942", "gfx9-4-generic"}},
+      {"gfx950:sramecc+:xnack-", {"gfx950:xnack-", "gfx950", "gfx9-4-generic:sramecc+", "gfx9-4-generic"}},
+      {"gfx1151", {"gfx1151", "gfx11-generic"}},
+  };
+  for (const auto& [device, best_first] : orders) {
+    for (size_t i = 0; i < best_first.size(); ++i) {
+      for (size_t j = 0; j < best_first.size(); ++j) {
+        CAPTURE(device);
+        CAPTURE(best_first[i]);
+        CAPTURE(best_first[j]);
+        CHECK(better(named(best_first[i]), named(best_first[j]), named(device)) == (i < j));
+      }
+    }
+  }
+}
+
+TEST_CASE("code that does not run suits no device and code that does suits it somewhat") {
+  const char* const names[] = {"sm_80",  "sm_90",   "sm_90a",  "sm_100f", "sm_103",        "sm_103a",
+                               "gfx942", "gfx1151", "gfx1100", "gfx950",  "gfx11-generic", "gfx942:xnack+"};
+  for (const char* code : names) {
+    for (const char* device : names) {
+      CAPTURE(code);
+      CAPTURE(device);
+      CHECK((suitability(named(code), named(device)) > 0) == (fit(code, device) != Fit::kNo));
+    }
+  }
 }
 
 TEST_CASE("nothing runs on the other vendor's devices") {
