@@ -152,7 +152,7 @@ int command_keygen(const Common& common, const KeygenArguments& arguments, Conso
                   {"private", paths->secret},
                   {"public", paths->open},
                   {"encrypted", passphrase->has_value()}});
-  } else {
+  } else if (console.verbosity() >= 0) {
     console.result(util::format("kc: wrote {} ({}) and {}: key {}", util::escape(paths->secret),
                                 *passphrase ? "encrypted" : "not encrypted: keep it to yourself",
                                 util::escape(paths->open), key->id()));
@@ -178,10 +178,9 @@ int command_sign(const Common& common, const SignArguments& arguments, Console& 
                   {"path", arguments.bundle},
                   {"key", signature->key.id()},
                   {"state", *added ? "added" : "there"}});
-  } else if (*added) {
-    console.result(util::format("kc: {}: signed by {}", path, signature->key.id()));
-  } else {
-    console.result(util::format("kc: {}: already signed by {}", path, signature->key.id()));
+  } else if (console.verbosity() >= 0) {
+    console.result(
+        util::format("kc: {}: {}signed by {}", path, *added ? "" : "already ", signature->key.id()));
   }
   return 0;
 }

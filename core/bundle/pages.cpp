@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,47 +23,66 @@ Pages::Pages(const ByteSource& source, Section pages, Piece table)
 
 base::Result<Piece> Pages::load(uint32_t number) {
   loads_.fetch_add(1, std::memory_order_relaxed);
-  const uint64_t offset = pages_.offset + number * kPageSize;
-  base::Result<Piece> page = source_.read(offset, kPageSize);
-  if (page) {
-    const base::ByteView expected = table_.bytes.subspan(number * kDigestSize, kDigestSize);
-    if (base::sha256(page->bytes) == base::digest_from(expected)) return page;
-    page = base::fail_at(base::ErrorKind::kFailed, {source_.name()},
-                         "the bundle is damaged: the digest of page " + std::to_string(number) +
-                             " at offset " + std::to_string(offset) + " is wrong");
-  }
-  failures_.fetch_add(1, std::memory_order_relaxed);
+  base::Result<Piece> page = source_.read(pages_.offset + number * kPageSize, kPageSize);
+  if (!page) failures_.fetch_add(1, std::memory_order_relaxed);
   return page;
 }
 
-bool Pages::is_checked(uint32_t number) const {
-  return (checked_[number / kBits].load(std::memory_order_relaxed) >> (number % kBits) & 1) != 0;
+base::Result<void> Pages::check(uint32_t number, const Piece& piece) {
+  const base::ByteView expected = table_.bytes.subspan(number * kDigestSize, kDigestSize);
+  if (base::sha256(piece.bytes) == base::digest_from(expected)) return {};
+  failures_.fetch_add(1, std::memory_order_relaxed);
+  return base::fail_at(base::ErrorKind::kFailed, {source_.name()},
+                       "the bundle is damaged: the digest of page " + std::to_string(number) + " at offset " +
+                           std::to_string(pages_.offset + number * kPageSize) + " is wrong");
 }
 
-base::Result<Piece> Pages::page(uint32_t number) {
-  if (source_.is_memory()) {
-    if (is_checked(number)) return source_.read(pages_.offset + number * kPageSize, kPageSize);
-    base::Result<Piece> page = load(number);
-    if (page) checked_[number / kBits].fetch_or(uint64_t{1} << (number % kBits), std::memory_order_relaxed);
-    return page;
+base::Result<Piece> Pages::page_of_memory(uint32_t number, Trust trust) {
+  std::atomic<uint64_t>& word = checked_[number / kBits];
+  const uint64_t bit = uint64_t{1} << (number % kBits);
+  if (trust == Trust::kGuess || (word.load(std::memory_order_relaxed) & bit) != 0) {
+    return source_.read(pages_.offset + number * kPageSize, kPageSize);
   }
+  KC_ASSIGN(Piece piece, load(number));
+  KC_TRY(check(number, piece));
+  word.fetch_or(bit, std::memory_order_relaxed);
+  return piece;
+}
+
+base::Result<Piece> Pages::page(uint32_t number, Trust trust) {
+  if (source_.is_memory()) return page_of_memory(number, trust);
+  std::optional<Piece> piece;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = cache_.find(number); known != cache_.end()) return known->second;
+    if (const auto known = cache_.find(number); known != cache_.end()) {
+      if (known->second.is_checked || trust == Trust::kGuess) return known->second.piece;
+      piece = known->second.piece;  // private memory: what is checked now stays so
+    }
   }
-  base::Result<Piece> page = load(number);
-  if (page) {
-    const std::lock_guard lock(mutex_);
-    if (cache_.size() == kMostCached) cache_.clear();
-    cache_.insert_or_assign(number, *page);
+  if (!piece) {
+    KC_ASSIGN(piece, load(number));
   }
-  return page;
+  const bool is_checked = trust == Trust::kChecked;
+  base::Result<void> checked;
+  if (is_checked) checked = check(number, *piece);
+  const std::lock_guard lock(mutex_);
+  if (!checked) {
+    // The next one reads it anew: a guess may have read the file while somebody wrote it.
+    if (const auto known = cache_.find(number); known != cache_.end() && !known->second.is_checked) {
+      cache_.erase(known);
+    }
+    return std::unexpected(std::move(checked).error());
+  }
+  if (cache_.size() == kMostCached) cache_.clear();
+  const auto [at, is_new] = cache_.try_emplace(number, Kept{*piece, is_checked});
+  if (!is_new && is_checked && !at->second.is_checked) at->second = {*piece, true};
+  return std::move(*piece);
 }
 
-base::Result<void> Pages::read(uint64_t offset, std::span<uint8_t> out) {
+base::Result<void> Pages::read(uint64_t offset, std::span<uint8_t> out, Trust trust) {
   uint64_t at = offset - pages_.offset;
   while (!out.empty()) {
-    KC_ASSIGN(const Piece piece, page(static_cast<uint32_t>(at / kPageSize)));
+    KC_ASSIGN(const Piece piece, page(static_cast<uint32_t>(at / kPageSize), trust));
     const base::ByteView part = piece.bytes.subspan(at % kPageSize);
     const size_t size = std::min(part.size(), out.size());
     std::memcpy(out.data(), part.data(), size);
@@ -72,10 +92,10 @@ base::Result<void> Pages::read(uint64_t offset, std::span<uint8_t> out) {
   return {};
 }
 
-base::Result<int> Pages::compare(uint64_t offset, uint64_t size, std::string_view text) {
+base::Result<int> Pages::compare(uint64_t offset, uint64_t size, std::string_view text, Trust trust) {
   uint64_t at = offset - pages_.offset;
   while (size > 0 && !text.empty()) {
-    KC_ASSIGN(const Piece piece, page(static_cast<uint32_t>(at / kPageSize)));
+    KC_ASSIGN(const Piece piece, page(static_cast<uint32_t>(at / kPageSize), trust));
     const base::ByteView part = piece.bytes.subspan(at % kPageSize);
     const size_t length = std::min({part.size(), static_cast<size_t>(size), text.size()});
     const int order = std::memcmp(part.data(), text.data(), length);

@@ -49,12 +49,12 @@ base::Result<std::string> Reader::Impl::text(Ref ref) {
   return out;
 }
 
-base::Result<IndexEntry> Reader::Impl::index(uint32_t number) {
+base::Result<IndexEntry> Reader::Impl::index(uint32_t number, Trust trust) {
   if (number >= header.record_count) {
     return base::fail_at(ErrorKind::kInternal, {path()}, "has no record " + std::to_string(number));
   }
   std::array<uint8_t, kIndexSize> bytes;
-  KC_TRY(pages.read(header.layout.index.offset + number * kIndexSize, bytes));
+  KC_TRY(pages.read(header.layout.index.offset + number * kIndexSize, bytes, trust));
   const std::optional<IndexEntry> entry = decode_index(bytes, strict());
   if (!entry) return bad_record(number, "a reserved field is not zero");
   if (!holds(entry->kernel, kMaxKernelLength) || !holds(entry->specialization, kMaxSpecialization) ||
@@ -190,16 +190,43 @@ base::Result<Pairs> Reader::Impl::metadata() const {
   return out;
 }
 
-base::Result<int> Reader::Impl::compare(uint32_t number, std::string_view kernel,
-                                        std::string_view specialization, std::string_view target) {
-  KC_ASSIGN(const IndexEntry entry, index(number));
+base::Result<int> Reader::Impl::compare(uint32_t number, const Sought& sought, Trust trust) {
+  KC_ASSIGN(const IndexEntry entry, index(number, trust));
   // Each part is fetched only when the ones before it are equal, which saves pages.
-  for (const auto& [ref, wanted] :
-       {std::pair{entry.kernel, kernel}, {entry.specialization, specialization}, {entry.target, target}}) {
-    KC_ASSIGN(const int order, pages.compare(header.layout.strings.offset + ref.offset, ref.length, wanted));
+  for (const auto& [ref, wanted] : {std::pair{entry.kernel, sought.kernel},
+                                    {entry.specialization, sought.specialization},
+                                    {entry.target, sought.target}}) {
+    KC_ASSIGN(const int order,
+              pages.compare(header.layout.strings.offset + ref.offset, ref.length, wanted, trust));
     if (order != 0) return order;
   }
   return 0;
+}
+
+base::Result<uint32_t> Reader::Impl::search(const Sought& sought, Trust trust) {
+  uint32_t low = 0;
+  uint32_t high = header.record_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    KC_ASSIGN(const int order, compare(middle, sought, trust));
+    if (order == 0) return middle;  // no two are equal
+    if (order < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+base::Result<bool> Reader::Impl::is_first_not_below(uint32_t number, const Sought& sought) {
+  if (number < header.record_count) {
+    KC_ASSIGN(const int order, compare(number, sought));
+    if (order <= 0) return order == 0;
+  }
+  if (number == 0) return true;
+  KC_ASSIGN(const int order, compare(number - 1, sought));
+  return order < 0;
 }
 
 Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -268,26 +295,22 @@ base::Result<Record> Reader::record(uint32_t index) {
 
 base::Result<uint32_t> Reader::lower_bound(std::string_view kernel, std::string_view specialization,
                                            std::string_view target) {
-  uint32_t low = 0;
-  uint32_t high = record_count();
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    KC_ASSIGN(const int order, impl_->compare(middle, kernel, specialization, target));
-    if (order == 0) return middle;  // no two are equal
-    if (order < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  const Sought sought{kernel, specialization, target};
+  // Most of the pages that a search touches only lead to the next one. So it goes over pages as they are, and
+  // two neighbours that are checked prove where it led to: records are sorted in what was signed. Whatever
+  // is wrong with that, the search over checked pages tells.
+  if (const base::Result<uint32_t> guess = impl_->search(sought, Trust::kGuess)) {
+    const base::Result<bool> is_right = impl_->is_first_not_below(*guess, sought);
+    if (is_right && *is_right) return *guess;
   }
-  return low;
+  return impl_->search(sought, Trust::kChecked);
 }
 
 base::Result<std::optional<uint32_t>> Reader::find(std::string_view kernel, std::string_view specialization,
                                                    std::string_view target) {
   KC_ASSIGN(const uint32_t index, lower_bound(kernel, specialization, target));
   if (index == record_count()) return std::nullopt;
-  KC_ASSIGN(const int order, impl_->compare(index, kernel, specialization, target));
+  KC_ASSIGN(const int order, impl_->compare(index, {kernel, specialization, target}));
   if (order != 0) return std::nullopt;
   return index;
 }

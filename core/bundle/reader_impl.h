@@ -18,18 +18,26 @@
 
 namespace kc::bundle {
 
+/// What a search compares records with.
+struct Sought {
+  std::string_view kernel, specialization, target;
+};
+
 struct Reader::Impl {
   static base::Result<Reader> open(ByteSource bytes, const ReadOptions& options);
   Impl(std::shared_ptr<const ByteSource> bytes, Header head, Piece page_table, const ReadOptions& options);
 
   /// An index record whose strings lie within their section and have lengths that the format allows.
-  base::Result<IndexEntry> index(uint32_t number);
+  base::Result<IndexEntry> index(uint32_t number, Trust trust = Trust::kChecked);
   /// What `ref` leads to. Precondition: `holds(ref, ...)`.
   base::Result<std::string> text(Ref ref);
   bool holds(Ref ref, uint64_t most) const;
   /// How record `number` compares with the three names: below, equal to or above 0.
-  base::Result<int> compare(uint32_t number, std::string_view kernel, std::string_view specialization,
-                            std::string_view target);
+  base::Result<int> compare(uint32_t number, const Sought& sought, Trust trust = Trust::kChecked);
+  /// The first record that is not below, or the number of records.
+  base::Result<uint32_t> search(const Sought& sought, Trust trust);
+  /// Whether that is what `number` is, by checked pages.
+  base::Result<bool> is_first_not_below(uint32_t number, const Sought& sought);
   base::Result<Record> record(uint32_t number);
   /// As `record`, with every string that it refers to added to `refs`.
   base::Result<Record> record(uint32_t number, std::vector<Ref>& refs);

@@ -71,12 +71,21 @@ void Module::unload() noexcept {
   primary_.reset();
 }
 
+// A flight lives on a stack and stands in the table's list as long as it lives, no longer: its destructor
+// takes it out. GCC sees the first half.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdangling-pointer"
+#endif
 void ModuleTable::Flight::enter() {
   generation_ = table_.generation_;
   before_ = table_.last_flight_;
   (before_ != nullptr ? before_->after_ : table_.first_flight_) = this;
   table_.last_flight_ = this;
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 ModuleTable::Flight::Flight(ModuleTable& table) : table_(table) {
   const std::lock_guard lock(table_.mutex_);

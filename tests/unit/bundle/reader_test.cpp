@@ -2,6 +2,7 @@
 // reader.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -99,6 +100,53 @@ TEST_CASE("a descriptor that cannot be read or is no file is refused") {
   CHECK_FALSE(Reader::open(base::FileDescriptor(::open("/", O_RDONLY | O_CLOEXEC)), "folder"));
   CHECK_FALSE(Reader::open(base::FileDescriptor(::open("/dev/zero", O_RDONLY | O_CLOEXEC)), "device"));
   CHECK_FALSE(Reader::open(base::ByteView(), "nothing"));
+}
+
+TEST_CASE("whatever stands in a page a search gives the right record or says what is damaged") {
+  Input input;
+  std::vector<std::string> configurations;
+  for (uint32_t i = 0; i < 600; ++i) configurations.push_back("N=" + std::to_string(1000 + i));
+  for (const std::string& one : configurations) input.add(make_record("k", one, "sm_90"), base::Bytes(64, 1));
+  const Bundle bundle(input);
+  const base::Bytes right = read_all(bundle.path);
+  const auto pages_at = base::load_le<uint64_t>(right, 64);
+  const auto pages = static_cast<size_t>(base::load_le<uint64_t>(right, 72) / kPageSize);
+  const auto page_at = [&](base::Bytes& bytes, size_t number) {
+    return bytes.begin() + static_cast<std::ptrdiff_t>(pages_at + number * kPageSize);
+  };
+  size_t found = 0;
+  size_t told = 0;
+  for (size_t number = 0; number < pages; ++number) {
+    for (const bool is_noise : {false, true}) {
+      base::Bytes bytes = right;
+      if (is_noise) {
+        std::ranges::copy(noise(static_cast<uint32_t>(number), kPageSize), page_at(bytes, number));
+      } else {  // well-formed, and leads astray
+        std::copy_n(page_at(bytes, (number + 1) % pages), kPageSize, page_at(bytes, number));
+      }
+      write_file(bundle.path, bytes);
+      auto of_file = Reader::open(bundle.path);
+      auto of_memory = Reader::open(base::ByteView(bytes), "memory");
+      REQUIRE(of_file);
+      REQUIRE(of_memory);
+      for (uint32_t i = 0; i < configurations.size(); i += 7) {
+        for (Reader* reader : {&*of_file, &*of_memory}) {
+          const auto index = reader->find("k", configurations[i], "sm_90");
+          if (index) {
+            CHECK(*index == i);
+            ++found;
+          } else {
+            CHECK(index.error().kind == base::ErrorKind::kFailed);
+            ++told;
+          }
+          const auto absent = reader->find("k", configurations[i] + "0", "sm_90");
+          if (absent) CHECK_FALSE(absent->has_value());
+        }
+      }
+    }
+  }
+  CHECK(found > 1000);
+  CHECK(told > 100);
 }
 
 TEST_CASE("lower bound is the first record that is not before the names") {
