@@ -141,6 +141,11 @@ class Reader {
   base::Result<std::optional<uint32_t>> first_default(uint32_t index);
   /// the first record behind `index` that has another kernel; record_count() when all have the same.
   base::Result<uint32_t> next_kernel(uint32_t index);
+  /// Calls `visit` with each record, from `index` on, of the kernel and specialization of that one, one a
+  /// target, until it returns false.
+  using VisitVariant =
+      std::function<bool(uint32_t index, const std::string& target, const std::string& found_target)>;
+  base::Result<void> variants(uint32_t index, const VisitVariant& visit);
 
   /// `record` is one that this reader gave. The last frame is kept, so asking in order of `frame` is cheap.
   base::Result<Code> code(const Record& record);

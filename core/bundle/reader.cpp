@@ -349,6 +349,19 @@ base::Result<uint32_t> Reader::next_kernel(uint32_t index) {
   return at;
 }
 
+base::Result<void> Reader::variants(uint32_t index, const VisitVariant& visit) {
+  KC_ASSIGN(const IndexEntry first, impl_->index(index));
+  for (uint32_t at = index; at < record_count(); ++at) {
+    KC_ASSIGN(const IndexEntry entry, impl_->index(at));
+    // Each string is stored once.
+    if (entry.kernel != first.kernel || entry.specialization != first.specialization) break;
+    KC_ASSIGN(const std::string target, impl_->text(entry.target));
+    KC_ASSIGN(const std::string found_target, impl_->text(entry.found_target));
+    if (!visit(at, target, found_target)) break;
+  }
+  return {};
+}
+
 base::Result<Code> Reader::code(const Record& record) {
   KC_ASSIGN(const FrameEntry entry, impl_->frame(record.frame));
   if (record.artifact_size > entry.raw_size || record.frame_offset > entry.raw_size - record.artifact_size) {

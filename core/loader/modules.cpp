@@ -9,6 +9,9 @@
 namespace kc::loader {
 namespace {
 
+// Targets that are named in a message; the message itself shows fewer.
+constexpr size_t kMostListed = 256;
+
 // What has to be requested for launches with that much dynamic shared memory: 0 where the default is enough.
 Result<uint32_t> shared_memory_to_request(const bundle::Record& record, const Device& device,
                                           const LoadOptions& options) {
@@ -34,12 +37,14 @@ std::vector<std::string> bundle_has(const std::vector<Entry>& candidates) {
     seen.push_back(entry.file.get());
     bundle::Reader& reader = entry.file->reader();
     const bundle::Record& record = entry.record;
-    base::Result<uint32_t> at = reader.lower_bound(record.kernel, record.specialization, "");
-    for (uint32_t index = at.value_or(reader.record_count()); index < reader.record_count(); ++index) {
-      const auto names = reader.names(index);
-      if (!names || names->kernel != record.kernel || names->specialization != record.specialization) break;
-      out.push_back(has_text(names->target, names->found_target));
-    }
+    const auto at = reader.lower_bound(record.kernel, record.specialization, "");
+    if (!at || *at == reader.record_count()) continue;
+    const auto add = [&](uint32_t, const std::string& target, const std::string& found_target) {
+      out.push_back(has_text(target, found_target));
+      return out.size() < kMostListed;
+    };
+    // What cannot be read is left out of a message that is about something else.
+    static_cast<void>(reader.variants(*at, add));
   }
   return out;
 }

@@ -138,21 +138,30 @@ Result<std::vector<Set::Match>> Set::matches(std::string_view kernel,
       if (!place->first_default) return std::unexpected(no_configuration(kernel, std::nullopt));
       at = *place->first_default;
     }
-    for (; at < reader.record_count(); ++at) {
-      KC_ASSIGN(const bundle::Reader::Names names, from_base(reader.names(at)));
-      if (names.kernel != kernel) break;
-      if (!wanted) wanted = names.specialization;
-      if (names.specialization != *wanted) break;
-      has_configuration = true;
-      const base::Result<target::Target> code = target::parse_target(names.found_target);
+    if (at == reader.record_count()) continue;
+    KC_ASSIGN(const bundle::Reader::Names first, from_base(reader.names(at)));
+    if (first.kernel != kernel) continue;
+    if (!wanted) wanted = first.specialization;
+    if (first.specialization != *wanted) continue;
+    has_configuration = true;
+    std::optional<Failure> failure;
+    const auto add = [&](uint32_t record, const std::string&, const std::string& found_target) {
+      const base::Result<target::Target> code = target::parse_target(found_target);
       if (!code) {
-        return fail(KC_ERROR_DAMAGED, file->path() + ": the bundle is damaged: record " + std::to_string(at) +
-                                          ": " + code.error().text());
+        failure = Failure{KC_ERROR_DAMAGED, file->path() + ": the bundle is damaged: record " +
+                                                std::to_string(record) + ": " + code.error().text()};
+        return false;
       }
-      found_targets.insert(names.found_target);
       const uint32_t suitability = target::suitability(*code, device);
-      if (suitability > 0) found.push_back({file, at, suitability});
-    }
+      if (suitability > 0) {
+        found.push_back({file, record, suitability});
+      } else if (found.empty() && found_targets.size() < kMaxNames) {
+        found_targets.insert(found_target);
+      }
+      return true;
+    };
+    KC_TRY(from_base(reader.variants(at, add)));
+    if (failure) return std::unexpected(std::move(*failure));
   }
   if (!has_configuration) {
     for (const std::shared_ptr<File>& file : files_) {

@@ -329,11 +329,16 @@ class KcTest(unittest.TestCase):
         """Ends a test that is about a machine without these drivers on a machine that has them."""
         for name in names:
             for library in {"cuda": ["libcuda.so.1"], "hip": [f"libamdhip64.so.{n}" for n in (7, 6, 5)]}[name]:
-                try:
-                    ctypes.CDLL(library)
-                except OSError:
-                    continue
-                self.skipTest(f"not run: this machine has a driver: {library}")
+                if self.can_open(library):
+                    self.skipTest(f"not run: this machine has a driver: {library}")
+
+    @staticmethod
+    def can_open(library):
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            return False
+        return True
 
     def frame_of(self, bundle, unit):
         """Where the stored bytes of the frame are that holds a unit: offset and size (docs/bundle-format.md)."""

@@ -82,6 +82,7 @@ def cache(name):
 
 
 SANITIZE = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}.get(cache("KC_SANITIZE"), [])
+GENERATOR = cache("CMAKE_GENERATOR")  # the default one may lack its program
 CXX = cache("CMAKE_CXX_COMPILER")
 CC = cache("CMAKE_C_COMPILER") or "cc"
 
@@ -215,7 +216,7 @@ target_link_libraries(static PRIVATE kcload::kcload_static)
 """)
         flags = [f"-DCMAKE_C_FLAGS={' '.join(SANITIZE + STRICT)}", f"-DCMAKE_PREFIX_PATH={self.prefix}",
                  f"-DCMAKE_C_COMPILER={CC}"]
-        self.run_tool("cmake", "-S", "project", "-B", "made", *flags)
+        self.run_tool("cmake", "-S", "project", "-B", "made", "-G", GENERATOR, *flags)
         self.run_tool("cmake", "--build", "made")
         self.assertIn("libkcload.so.1", self.run_tool("readelf", "-d", "made/shared").stdout)
         self.assertNotIn("libkcload", self.run_tool("readelf", "-d", "made/static").stdout)
@@ -226,8 +227,8 @@ target_link_libraries(static PRIVATE kcload::kcload_static)
         for wanted, part in (("2.0", "1."), ("1.0 REQUIRED COMPONENTS rust", "rust")):
             self.write("project/CMakeLists.txt", "cmake_minimum_required(VERSION 3.20)\nproject(consumer NONE)\n"
                        f"find_package(kcload {wanted if 'REQUIRED' in wanted else wanted + ' REQUIRED'})\n")
-            done = self.run_tool("cmake", "-S", "project", "-B", f"made{wanted[0]}", f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                                 expect=1)
+            done = self.run_tool("cmake", "-S", "project", "-B", f"made{wanted[0]}", "-G", GENERATOR,
+                                 f"-DCMAKE_PREFIX_PATH={self.prefix}", expect=1)
             self.assertIn(part, done.stderr)
 
 

@@ -2,6 +2,7 @@
 """kc load, and the same through the C API: what becomes of each kernel on the GPUs of a machine. The GPUs are stand-ins
 (tests/support/stub_driver); tests of real ones are elsewhere."""
 
+import pathlib
 import shutil
 import subprocess
 
@@ -189,6 +190,15 @@ class Devices(LoadTest):
         self.assertIn("cuInit", done.err)
         # What is wrong with the bundle is told first.
         self.kc("load", "missing.kcb", env=self.with_stub(), expect=2)
+
+    def test_a_real_hip_runtime_without_a_device_says_so(self):
+        library = next(filter(self.can_open, (f"libamdhip64.so.{n}" for n in (7, 6, 5))), None)
+        if library is None or pathlib.Path("/dev/kfd").exists():
+            self.skipTest("not run: " + ("there is an AMD GPU" if library else "no libamdhip64 is installed"))
+        self.build([("k", "sm_90", "")])
+        done = self.kc("load", "b.kcb", "--device", "hip:0", env=self.environment(), expect=3)
+        self.assertIn(library, done.err)
+        self.assertIn("no AMD GPU is visible to this process", done.err)
 
     def test_a_bundle_of_which_nothing_is_for_these_devices_is_exit_1(self):
         self.write("k.loom", loom("k"))
