@@ -70,17 +70,9 @@ Parsed parse(int argc, char** argv) {
   add_bundle_commands(app, *arguments, commands);
   add_store_commands(app, *arguments, commands);
   Parsed parsed;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForVersion& version) {
-    parsed.text = std::string(version.what()) + "\n";
-    return parsed;
-  } catch (const CLI::CallForHelp&) {
-    parsed.text = app.help();
-    return parsed;
-  } catch (const CLI::ParseError& error) {
-    parsed.text = argc <= 1 ? app.help() : usage_error(app, error, argc, argv);
-    parsed.code = 2;
+  if (std::optional<Ending> ending = parse_line(app, argc, argv)) {
+    parsed.text = std::move(ending->text);
+    parsed.code = ending->code;
     return parsed;
   }
   parsed.common = arguments->common;

@@ -35,12 +35,7 @@ std::optional<uint64_t> parse_release(std::string_view text) {
   return util::parse_number(text, 0, UINT64_MAX);
 }
 
-}  // namespace
-
-std::shared_ptr<CLI::Formatter> help_formatter() {
-  return std::make_shared<HelpFormatter>();
-}
-
+// As it goes to stderr.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const CLI::App* at = deepest(&app);
   std::string message = util::escape(error.what());
@@ -75,6 +70,25 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   std::string text = util::format("{}: error: {}\n", program, message);
   if (!hint.empty()) text += util::format("  {}\n", hint);
   return text + util::format("  see `{} --help`\n", command);
+}
+
+}  // namespace
+
+std::shared_ptr<CLI::Formatter> help_formatter() {
+  return std::make_shared<HelpFormatter>();
+}
+
+std::optional<Ending> parse_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion& version) {
+    return Ending{std::string(version.what()) + "\n", 0};
+  } catch (const CLI::CallForHelp&) {
+    return Ending{app.help(), 0};
+  } catch (const CLI::ParseError& error) {
+    return Ending{argc <= 1 ? app.help() : usage_error(app, error, argc, argv), 2};
+  }
+  return std::nullopt;
 }
 
 // `examples`, if any, begins with a new line; the help has one there already.

@@ -27,8 +27,14 @@ std::shared_ptr<CLI::Formatter> help_formatter();
 void add_everywhere(CLI::App* app, Manner& manner);
 /// The end of a command's help: examples, options that every command takes, exit codes.
 std::string footer(std::string_view examples, std::string_view exit_codes);
-/// What is wrong with a command line, with the nearest name that there is, as it goes to stderr.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);
+/// What a program that runs no command prints, and its exit code: on stdout with 0, else on stderr.
+struct Ending {
+  std::string text;
+  int code = 0;
+};
+/// Parses a command line. An ending for help, the version, or what is wrong, with the nearest name that there
+/// is; nothing when a command was named.
+std::optional<Ending> parse_line(CLI::App& app, int argc, char** argv);
 
 /// --key and --key-dir.
 void add_keys(CLI::App* app, KeyArguments& keys, const char* what);

@@ -77,17 +77,9 @@ LoaderParsed parse_loader(int argc, char** argv) {
                    "kcload");
 
   LoaderParsed parsed;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForVersion& version) {
-    parsed.text = std::string(version.what()) + "\n";
-    return parsed;
-  } catch (const CLI::CallForHelp&) {
-    parsed.text = app.help();
-    return parsed;
-  } catch (const CLI::ParseError& error) {
-    parsed.text = argc <= 1 ? app.help() : usage_error(app, error, argc, argv);
-    parsed.code = 2;
+  if (std::optional<Ending> ending = parse_line(app, argc, argv)) {
+    parsed.text = std::move(ending->text);
+    parsed.code = ending->code;
     return parsed;
   }
   parsed.manner = a->manner;

@@ -1,22 +1,12 @@
 #include "base/crypto_library.h"
 
 #include <openssl/crypto.h>
-#include <openssl/err.h>
 #include <openssl/provider.h>
 
 #include <new>
 
 namespace kc::base {
 namespace {
-
-// Errors are told by result or exception, and do not stay in the queue of the host's thread.
-class NoErrorsLeft {
- public:
-  NoErrorsLeft() { ERR_set_mark(); }
-  ~NoErrorsLeft() { ERR_pop_to_mark(); }
-  NoErrorsLeft(const NoErrorsLeft&) = delete;
-  NoErrorsLeft& operator=(const NoErrorsLeft&) = delete;
-};
 
 // Whether `names`, joined by colons, have `name` among them.
 bool has_name(std::string_view names, std::string_view name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <openssl/core.h>
+#include <openssl/err.h>
 #include <openssl/types.h>
 
 #include <string_view>
@@ -21,6 +22,16 @@ namespace kc::base {
 /// Ed25519 calls (SHA-512 by EVP in 3.0) is the one exception: the first signature that is checked loads the
 /// host's automatic configuration where the host has not done so yet, as any use of libcrypto does.
 OSSL_LIB_CTX* crypto_library();
+
+/// libcrypto keeps errors a thread until somebody takes them. Ours are told by result or exception, and do
+/// not stay in the queue of the host's thread.
+class NoErrorsLeft {
+ public:
+  NoErrorsLeft() { ERR_set_mark(); }
+  ~NoErrorsLeft() { ERR_pop_to_mark(); }
+  NoErrorsLeft(const NoErrorsLeft&) = delete;
+  NoErrorsLeft& operator=(const NoErrorsLeft&) = delete;
+};
 
 /// An algorithm as libcrypto's default provider implements it, to be called directly (provider-digest(7),
 /// provider-keymgmt(7), provider-signature(7)).

@@ -5,7 +5,6 @@
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
@@ -28,6 +27,7 @@ using base::Bytes;
 using base::ByteView;
 using base::crypto_library;
 using base::ErrorKind;
+using base::NoErrorsLeft;
 using base::Result;
 
 // A key takes 119 bytes, with the text that `openssl pkey -text` puts before it a few hundred.
@@ -55,15 +55,6 @@ using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
 using KeyInfo = std::unique_ptr<PKCS8_PRIV_KEY_INFO, Freer<PKCS8_PRIV_KEY_INFO_free>>;
 using EncryptedKey = std::unique_ptr<X509_SIG, Freer<X509_SIG_free>>;
 using Algorithm = std::unique_ptr<X509_ALGOR, Freer<X509_ALGOR_free>>;
-
-// libcrypto keeps errors a thread until somebody takes them; ours are told in our own words.
-class NoErrorsLeft {
- public:
-  NoErrorsLeft() { ERR_set_mark(); }
-  ~NoErrorsLeft() { ERR_pop_to_mark(); }
-  NoErrorsLeft(const NoErrorsLeft&) = delete;
-  NoErrorsLeft& operator=(const NoErrorsLeft&) = delete;
-};
 
 std::unexpected<base::Error> no_ed25519(const char* what) {
   return base::fail(ErrorKind::kEnvironment, std::string("libcrypto cannot ") + what);
