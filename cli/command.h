@@ -153,6 +153,7 @@ int command_warm(const Common& common, const BuildArguments& arguments, Console&
 int command_extract(const Common& common, const BundleArguments& arguments, Console& console);
 int command_gc(const Common& common, const GcArguments& arguments, Console& console);
 int command_store_stats(const Common& common, const StoreArguments& arguments, Console& console);
+int command_doctor(const Common& common, const StoreArguments& arguments, Console& console);
 int command_store_path(const Common& common, const StoreArguments& arguments, Console& console);
 int command_store_ls(const Common& common, const ListArguments& arguments, Console& console);
 int command_store_show(const Common& common, const StoredArguments& arguments, Console& console);

@@ -83,6 +83,13 @@ std::string name_of(const Device& device) {
   return util::format("{}", info.ordinal);
 }
 
+util::Json device_json(const Device& device) {
+  const kc_device_info& info = device.info();
+  return {{"event", "device"},       {"device", name_of(device)},  {"name", info.name},
+          {"target", info.target},   {"driver", info.driver_text}, {"driver_version", info.driver_version},
+          {"library", info.library}, {"memory", info.memory}};
+}
+
 Result<std::vector<Device>> find_devices(const std::vector<std::string>& names, Console& console) {
   if (names.empty()) return all_devices(console);
   std::vector<Device> out;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "util/json.h"
 
 namespace kc::cli {
 
@@ -13,6 +14,8 @@ class Console;
 
 /// "cuda:0"
 std::string name_of(const kcload::Device& device);
+/// The event `device`.
+util::Json device_json(const kcload::Device& device);
 
 /// Each once, in the order of `names`: `cuda:N`, `hip:N`, `cuda` and `hip` (all of them); without names all
 /// that there are. ErrorKind::kInput for other names, kEnvironment where there is no driver or no such

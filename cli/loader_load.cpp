@@ -152,14 +152,7 @@ class Load {
   void tell_device(const Device& device) {
     const kc_device_info& info = device.info();
     if (console_.is_json()) {
-      console_.json({{"event", "device"},
-                     {"device", name_of(device)},
-                     {"name", info.name},
-                     {"target", info.target},
-                     {"driver", info.driver_text},
-                     {"driver_version", info.driver_version},
-                     {"library", info.library},
-                     {"memory", info.memory}});
+      console_.json(device_json(device));
     } else if (is_told()) {
       console_.result(util::format("{}: {}, {}, {}", name_of(device), util::escape(info.name),
                                    util::escape(info.target), util::escape(info.driver_text)));

@@ -39,6 +39,14 @@ Examples:
   kc store verify --store /var/cache/kc
 )";
 
+constexpr std::string_view kDoctorFooter = R"(
+Examples:
+  kc doctor
+  kc doctor --format=json
+Exit code 3 when kc cannot work here: its engine does not start, or the store cannot be
+used. A machine without compilers or GPUs is none of that.
+)";
+
 void add_pin_commands(CLI::App& store, Arguments& a, Commands& commands) {
   CLI::App* pin =
       commands.add(store, "pin", "Keep what a manifest or bundle needs, whatever is collected", kPinFooter,
@@ -75,6 +83,11 @@ void add_store_commands(CLI::App& app, Arguments& a, Commands& commands) {
   gc->add_flag("--only-keep", a.gc.only_keep, "All that is neither kept nor pinned goes");
   gc->add_flag("-n,--dry-run", a.gc.dry_run, "Only say what would go");
   add_store(gc, a.gc.store, false);
+
+  add_store(commands.add(app, "doctor", "Compilers, store, limits, drivers and GPUs that kc finds here",
+                         kDoctorFooter,
+                         [&a](const Common& c, Console& out) { return command_doctor(c, a.store, out); }),
+            a.store, false);
 
   CLI::App* store = app.add_subcommand("store", "stats, verify, pin and more: look after the store");
   store->require_subcommand(1);

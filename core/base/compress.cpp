@@ -3,9 +3,11 @@
 #include <zstd.h>
 
 #include <cerrno>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
+
+#include "base/spares.h"
 
 namespace kc::base {
 namespace {
@@ -16,6 +18,10 @@ struct FreeCompressor {
 struct FreeDecompressor {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
+
+// Making one costs more than compressing a small entry.
+constinit Spares<ZSTD_CCtx, FreeCompressor> compressors;
+constinit Spares<ZSTD_DCtx, FreeDecompressor> decompressors;
 
 std::unexpected<Error> out_of_memory(const char* what) {
   return std::unexpected(
@@ -45,11 +51,11 @@ Result<void> check_frame(ByteView frame, size_t raw_size) {
 }
 
 Result<void> decompress_into(ByteView frame, std::span<uint8_t> out) {
-  // Made anew where there was no memory for it before.
-  thread_local std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context;
+  auto context = decompressors.take();
   if (context == nullptr) context.reset(ZSTD_createDCtx());
   if (context == nullptr) return out_of_memory("decompression");
   const size_t size = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), frame.data(), frame.size());
+  decompressors.give_back(std::move(context));
   if (ZSTD_isError(size) || size != out.size()) return fail(ErrorKind::kFailed, "compressed data is damaged");
   return {};
 }
@@ -57,11 +63,12 @@ Result<void> decompress_into(ByteView frame, std::span<uint8_t> out) {
 }  // namespace
 
 Result<Bytes> compress(ByteView raw, int level) {
-  // One context a thread: making one costs more than compressing a small entry.
-  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
-  if (context == nullptr) return out_of_memory("compression");
   Bytes out(ZSTD_compressBound(raw.size()));
+  auto context = compressors.take();
+  if (context == nullptr) context.reset(ZSTD_createCCtx());
+  if (context == nullptr) return out_of_memory("compression");
   const size_t size = ZSTD_compressCCtx(context.get(), out.data(), out.size(), raw.data(), raw.size(), level);
+  compressors.give_back(std::move(context));
   if (ZSTD_isError(size)) {
     return fail(ErrorKind::kInternal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(size));
   }

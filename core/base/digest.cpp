@@ -110,18 +110,16 @@ struct Sha256::State {
   void* context;
 };
 
-// What the last digest of this thread used, for the next: making one anew costs as much as hashing 2 KiB.
-std::unique_ptr<Sha256::State>& Sha256::spare() {
-  thread_local std::unique_ptr<State> state;
-  return state;
-}
+// What earlier digests used: making one anew costs as much as hashing 2 KiB.
+constinit Spares<Sha256::State> Sha256::spares;
 
-Sha256::Sha256() : state_(spare() ? std::move(spare()) : std::make_unique<State>()) {
+Sha256::Sha256() : state_(spares.take()) {
+  if (state_ == nullptr) state_ = std::make_unique<State>();
   check(state_->functions.init(state_->context, nullptr));
 }
 
 Sha256::~Sha256() {
-  if (!spare()) spare() = std::move(state_);
+  spares.give_back(std::move(state_));
 }
 
 Sha256& Sha256::update(ByteView bytes) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/spares.h"
 
 namespace kc::base {
 
@@ -52,7 +53,7 @@ class Sha256 {
 
  private:
   struct State;
-  static std::unique_ptr<State>& spare();
+  static Spares<State> spares;
   std::unique_ptr<State> state_;
 };
 

@@ -161,7 +161,6 @@ Result<void> Misses::start_engine() {
   spec.setup.work_folder = std::move(*folder);
   auto started = engine::Supervisor::start(spec, work_.signals.descriptor());
   if (!started) {
-    static_cast<void>(base::remove_tree(spec.setup.work_folder));
     Error error = started.error();
     if (error.hint.empty()) error.hint = "kc and kc-engine belong together: install both again";
     return std::unexpected(std::move(error));

@@ -1,5 +1,6 @@
 #include "engine/supervisor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -372,7 +373,23 @@ Result<Supervisor::Heard> EngineSupervisor::wait(util::Nanoseconds timeout, int 
 
 }  // namespace
 
+namespace {
+
+// What is not empty belongs to somebody, and would be lost with the supervisor.
+Result<void> require_empty(const std::string& folder) {
+  KC_ASSIGN(const base::FileDescriptor directory,
+            base::open_at(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0, base::ErrorKind::kEnvironment));
+  KC_ASSIGN(const std::vector<std::string> names, base::list_directory(directory.get(), folder));
+  if (names.empty()) return {};
+  return base::fail(base::ErrorKind::kInternal,
+                    util::format("{} was to be the work folder of engines, but is not empty: it has {}",
+                                 util::escape(folder), util::escape(names.front())));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Supervisor>> Supervisor::start(const EngineSpec& spec, int wake) {
+  KC_TRY(require_empty(spec.setup.work_folder));
   auto supervisor = std::make_unique<EngineSupervisor>(spec);
   KC_TRY(supervisor->start(wake));
   return supervisor;

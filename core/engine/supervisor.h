@@ -49,7 +49,9 @@ class Supervisor {
  public:
   /// Starts the first engine and exchanges greetings. ErrorKind::kEnvironment, with what the engine said on
   /// stderr, when it does not come up or is from another build. When `wake` (-1 = none) becomes readable it
-  /// does not wait for the greeting any more; the first wait() says so then.
+  /// does not wait for the greeting any more; the first wait() says so then. `setup.work_folder` is an empty
+  /// folder that the caller made for this. It is removed, with all that is in it, when the supervisor ends or
+  /// does not start; one that has something in it is ErrorKind::kInternal and left alone.
   static base::Result<std::unique_ptr<Supervisor>> start(const EngineSpec& spec, int wake = -1);
   virtual ~Supervisor() = default;
 

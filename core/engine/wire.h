@@ -53,7 +53,7 @@ struct Setup {
   std::string store_directory;
   std::vector<std::string> read_only_directories;  // stores under it
   store::Mode store_mode = store::Mode::kReadWrite;
-  std::string work_folder;  // job folders are made below it; kc removes it
+  std::string work_folder;  // job folders are made below it; Supervisor removes it
   uint32_t slots = 1;
 };
 

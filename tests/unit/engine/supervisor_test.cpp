@@ -244,6 +244,20 @@ kc::base::Error refusal(const engine::EngineSpec& spec) {
 
 }  // namespace
 
+TEST_CASE("a work folder that is not there, or has something in it, is refused and left alone") {
+  Fixture fixture;
+  engine::EngineSpec spec = fixture.spec();
+  const std::string kept = fixture.folder().write("work/notes.txt", "of somebody");
+  const kc::base::Error error = refusal(spec);
+  CHECK(error.kind == ErrorKind::kInternal);
+  CHECK_MESSAGE(contains(error.text(), "notes.txt"), error.text());
+  CHECK(std::filesystem::exists(kept));
+  spec.setup.work_folder = fixture.folder() / "missing";
+  CHECK(refusal(spec).kind == ErrorKind::kEnvironment);
+  CHECK_FALSE(std::filesystem::exists(spec.setup.work_folder));
+  CHECK(engines().empty());
+}
+
 TEST_CASE("an engine starts and ends with its supervisor and its work folder with it") {
   Fixture fixture;
   auto supervisor = fixture.start();
