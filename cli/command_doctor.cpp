@@ -87,8 +87,9 @@ class Doctor {
   void compiler(const std::string& name) {
     std::vector<backend::SearchStep> steps;
     const auto found = backend::find_compiler(name, options_.search, {}, &steps);
-    line(name, found ? util::format("{}, identity {}", util::escape(found->program), found->identity.hex())
-                     : "not found");
+    line(name,
+         found ? util::format("{}, identity {}", util::escape(found->program), found->identity.hex())
+               : util::format("not found{}{}", found.error().hint.empty() ? "" : ": ", found.error().hint));
     util::Json searched = util::Json::array();
     for (const backend::SearchStep& step : steps) {
       line("", util::format("{}: {}", util::escape(step.where), util::escape(step.outcome)));
@@ -98,6 +99,7 @@ class Doctor {
            {"backend", name},
            {"program", found ? util::Json(found->program) : util::Json()},
            {"identity", found ? util::Json(found->identity.hex()) : util::Json()},
+           {"hint", found || found.error().hint.empty() ? util::Json() : util::Json(found.error().hint)},
            {"searched", std::move(searched)}});
   }
 

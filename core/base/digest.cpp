@@ -110,7 +110,8 @@ struct Sha256::State {
   void* context;
 };
 
-// What earlier digests used: making one anew costs as much as hashing 2 KiB.
+// What earlier digests used: making one anew costs as much as hashing 2 KiB. At exit they are freed after
+// libcrypto has cleaned up: the provider's function only gives memory back.
 constinit Spares<Sha256::State> Sha256::spares;
 
 Sha256::Sha256() : state_(spares.take()) {

@@ -159,13 +159,7 @@ Result<void> Misses::start_engine() {
     folder = path;
   }
   spec.setup.work_folder = std::move(*folder);
-  auto started = engine::Supervisor::start(spec, work_.signals.descriptor());
-  if (!started) {
-    Error error = started.error();
-    if (error.hint.empty()) error.hint = "kc and kc-engine belong together: install both again";
-    return std::unexpected(std::move(error));
-  }
-  engine_ = std::move(*started);
+  KC_ASSIGN(engine_, engine::Supervisor::start(spec, work_.signals.descriptor()));
   return {};
 }
 

@@ -138,8 +138,10 @@ Result<void> EngineSupervisor::start(int wake) {
     look_at_clock();
     act();
   }
-  if (failure_) return std::unexpected(*failure_);
-  return {};
+  if (!failure_) return {};
+  base::Error error = *failure_;
+  if (error.hint.empty()) error.hint = "kc and kc-engine belong together: install both again";
+  return std::unexpected(std::move(error));
 }
 
 Result<void> EngineSupervisor::submit(Job job, SharedFiles files) {
@@ -371,10 +373,6 @@ Result<Supervisor::Heard> EngineSupervisor::wait(util::Nanoseconds timeout, int 
   return std::exchange(heard_, {});
 }
 
-}  // namespace
-
-namespace {
-
 // What is not empty belongs to somebody, and would be lost with the supervisor.
 Result<void> require_empty(const std::string& folder) {
   KC_ASSIGN(const base::FileDescriptor directory,
@@ -383,7 +381,8 @@ Result<void> require_empty(const std::string& folder) {
   if (names.empty()) return {};
   return base::fail(base::ErrorKind::kInternal,
                     util::format("{} was to be the work folder of engines, but is not empty: it has {}",
-                                 util::escape(folder), util::escape(names.front())));
+                                 util::escape(folder), util::escape(names.front())),
+                    "this is a fault of kc; nothing was removed");
 }
 
 }  // namespace

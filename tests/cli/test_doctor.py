@@ -18,6 +18,7 @@ class Doctor(KcTest):
         compilers = {event["backend"]: event for event in found["compiler"]}
         self.assertEqual(set(compilers), {"tileiras", "loom"})
         self.assertEqual(len(compilers["tileiras"]["identity"]), 64)
+        self.assertIsNone(compilers["tileiras"]["hint"])
         self.assertIn({"where": f"KC_TILEIRAS={env['KC_TILEIRAS']}", "outcome": "found"}, compilers["tileiras"]["searched"])
         self.assertEqual([event["device"] for event in found["device"]], ["cuda:0", "cuda:1"])
         self.assertEqual([event["target"] for event in found["device"]], ["sm_90", "sm_121"])
@@ -34,6 +35,7 @@ class Doctor(KcTest):
         found = self.events(self.environment(KC_TILEIRAS=self.work / "missing"))
         tileiras = next(event for event in found["compiler"] if event["backend"] == "tileiras")
         self.assertIsNone(tileiras["program"])
+        self.assertIn("the variable must name the tileiras program", tileiras["hint"])
         self.assertIn({"where": f"KC_TILEIRAS={self.work / 'missing'}", "outcome": "no such file"}, tileiras["searched"])
         self.assertIn({"where": "CUTILE_TILEIRAS_PATH", "outcome": "not set"}, tileiras["searched"])
 
@@ -61,6 +63,7 @@ class Doctor(KcTest):
         (kc.parent.parent / "libexec" / "kc" / "kc-engine").unlink()
         found = {event["event"]: event for event in self.kc_json("doctor", env=self.environment(), program=kc, expect=3)}
         self.assertFalse(found["engine"]["ok"])
+        self.assertIn("install both again", self.kc("doctor", env=self.environment(), program=kc, expect=3).err)
         self.assertIn("limits", found)
 
     def test_it_leaves_nothing_behind(self):

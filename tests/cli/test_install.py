@@ -58,7 +58,12 @@ static void* library;
 static const char* path;
 static void* use(void* failed) {
   kc_bundle* bundle = NULL;
-  *(int*)failed = CALL(kc_open)(path, NULL, &bundle, NULL) != KC_OK || CALL(kc_verify)(bundle, NULL) != KC_OK;
+  const kc_device* device = NULL;
+  kc_kernel* kernel = NULL;
+  *(int*)failed = CALL(kc_open)(path, NULL, &bundle, NULL) != KC_OK || CALL(kc_verify)(bundle, NULL) != KC_OK ||
+                  CALL(kc_device_get)(KC_CUDA, 0, &device, NULL) != KC_OK ||
+                  CALL(kc_load)(bundle, "k000", NULL, device, NULL, &kernel, NULL) != KC_OK;
+  CALL(kc_kernel_release)(kernel);
   CALL(kc_close)(bundle);
   return NULL;
 }
@@ -94,6 +99,7 @@ int main(int argc, char** argv) {
     setrlimit(RLIMIT_AS, &before);
     if (status != KC_ERROR_MEMORY) return fprintf(stderr, "status %d\\n", status), 5;
 #endif
+    CALL(kc_unload_all)();
     dlclose(library);
     if (is_mapped()) return fprintf(stderr, "still there\\n"), 6;
   }
@@ -221,10 +227,14 @@ class Installed(KcTest):
 
     def test_the_library_can_be_unloaded_and_its_exceptions_stay_inside(self):
         self.write("plugin.c", PLUGIN_C)
+        self.make_units(1)
+        self.kc("build", "-o", "code.kcb", env=self.with_fake())
         limit = [] if SANITIZE else ["-DWITH_LIMIT"]  # sanitizers need address space
         self.run_tool(CC, "-std=gnu11", *SANITIZE, *limit, f"-I{self.prefix / 'include'}", "plugin.c", "-o", "plugin", "-ldl",
                       "-pthread")
-        self.run_tool(self.work / "plugin", self.lib / "libkcload.so.1", "b.kcb", ASAN_OPTIONS="detect_leaks=0")
+        driver = self.with_stub("device 9.0 NVIDIA H200", hip="device none")
+        self.run_tool(self.work / "plugin", self.lib / "libkcload.so.1", "code.kcb", ASAN_OPTIONS="detect_leaks=0",
+                      **{name: driver[name] for name in ("LD_LIBRARY_PATH", "KC_STUB_CUDA")})
 
     def test_the_headers_compile_strictly_and_alone(self):
         include = f"-I{self.prefix / 'include'}"
