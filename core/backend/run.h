@@ -31,9 +31,10 @@ struct CompileRequest {
   std::shared_ptr<const SourceSet> sources;
   util::Nanoseconds timeout{};  // for a child; in process nobody can end a compile but the engine's end
   std::string folder;           // RunKind::kChild: the job's own, exists, empty; whoever made it removes it
-  /// Only for a backend with a front half, called once between the two halves, with the digest of what the
-  /// code generator will get (the linked module, its configuration applied). False: somebody has the result
-  /// already, or makes it; the compile ends as kStopped.
+  /// Only for a backend with a front half, called once before code is generated, with the digest of what the
+  /// code generator will get (the linked module, its configuration applied): after the front half, or before
+  /// it where an earlier request has shown what it makes. False: somebody has the result already, or makes
+  /// it; the compile ends as kStopped.
   std::function<bool(const base::Digest& module)> has_module;
 };
 

@@ -397,6 +397,41 @@ TEST_CASE("nothing is compiled when somebody has the module") {
   CHECK(asked == 2);
 }
 
+TEST_CASE("what a link gives is known for all targets once one of them was linked") {
+  for (const char* variant : {"g4", "g3"}) {
+    const std::string library = real_loom(variant);
+    if (library.empty()) return;
+    const auto runner = loom_runner(library);
+    const auto sources = shift();
+    // A thread that linked has used memory of its own.
+    const auto stopped = [&](Runner& by, const char* target, const Pairs& config) {
+      CompileRequest request = loom_request(sources, "shift_i32", target, config);
+      std::pair<kc::base::Digest, uint64_t> out;
+      request.has_module = [&](const kc::base::Digest& module) {
+        out.first = module;
+        return false;
+      };
+      const CompileOutcome outcome = by.compile(request, {});
+      CHECK(outcome.status == Status::kStopped);
+      out.second = outcome.peak_bytes;
+      return out;
+    };
+    for (const Pairs& config : {Pairs{}, Pairs{{"shift.by", "7"}}}) {
+      const auto first = stopped(*runner, "gfx1100", config);
+      CHECK(first.second > 0);
+      for (const char* target : {"gfx1100", "gfx942", "gfx1201"}) {
+        CHECK(stopped(*runner, target, config) == std::pair(first.first, uint64_t{0}));
+        CHECK(stopped(*loom_runner(library), target, config).first == first.first);
+        // Whoever has to compile gets the same as one who never met this module.
+        CompileRequest request = loom_request(sources, "shift_i32", target, config);
+        const CompileOutcome alone = compiled(*loom_runner(library), request);
+        request.has_module = [&](const kc::base::Digest& module) { return module == first.first; };
+        CHECK(compiled(*runner, request).artifact.code == alone.artifact.code);
+      }
+    }
+  }
+}
+
 TEST_CASE("threads that share a source set make the same code as one alone") {
   const std::string library = real_loom("g4");
   if (library.empty()) return;

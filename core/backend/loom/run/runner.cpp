@@ -12,6 +12,7 @@
 #include "backend/loom/loom.h"
 #include "backend/loom/run/api.h"
 #include "backend/loom/run/explain.h"
+#include "backend/loom/run/module_digests.h"
 #include "backend/loom/run/profiles.h"
 #include "backend/loom/run/report.h"
 #include "backend/loom/run/workers.h"
@@ -56,6 +57,10 @@ class LoomRunner final : public Runner {
   void run(const CompileRequest& request, const Options& options, CompileOutcome& out);
   bool link(const CompileRequest& request, abi::Handle workspace, abi::Handle index, Object& module,
             CompileOutcome& out);
+  // Asks has_module() about `module`, whose digest is remembered by `key`. False: there is nothing left to
+  // do, everything is said.
+  bool ask(const CompileRequest& request, const base::Digest& key, const Object& module, CompileOutcome& out);
+  void generate(const GenerateRequest& what, const CompileRequest& request, CompileOutcome& out);
   void take_code(const CompileRequest& request, base::Bytes code, CompileOutcome& out);
 
   // Reply of a step: its diagnostics are kept; false, with everything said, when it failed.
@@ -67,6 +72,7 @@ class LoomRunner final : public Runner {
   const std::unique_ptr<LoomApi> api_;
   Profiles profiles_;
   IndexCache indexes_;
+  ModuleDigests modules_;
   Workers workers_;
 };
 
@@ -154,15 +160,20 @@ bool LoomRunner::link(const CompileRequest& request, abi::Handle workspace, abi:
   bindings.reserve(request.config.size());
   for (const auto& [key, value] : request.config) bindings.push_back({abi::view(key), abi::view(value)});
   const Reply linked = api_->link({workspace, index, request.entry, bindings}, module);
-  if (!is_still_identified(out) || !accept(request, linked, out)) return false;
-  if (!request.has_module) return true;
+  return is_still_identified(out) && accept(request, linked, out);
+}
+
+bool LoomRunner::ask(const CompileRequest& request, const base::Digest& key, const Object& module,
+                     CompileOutcome& out) {
   Object source;
   base::ByteView bytecode;
   if (const auto problem = api_->serialize(module.get(), source, bytecode)) {
     fail(*problem, out);
     return false;
   }
-  if (request.has_module(base::sha256(bytecode))) return true;
+  const base::Digest digest = base::sha256(bytecode);
+  modules_.add(key, digest);
+  if (request.has_module(digest)) return true;
   out.status = Status::kStopped;
   return false;
 }
@@ -176,37 +187,48 @@ void LoomRunner::run(const CompileRequest& request, const Options& options, Comp
   if (index->problem) return fail(*index->problem, out);
   if (!index->object) return set(out, explain(request, out.artifact.diagnostics));
 
+  const base::Digest key = request.has_module ? ModuleDigests::key(request) : base::Digest();
+  const std::optional<base::Digest> known = request.has_module ? modules_.find(key) : std::nullopt;
+  if (known && !request.has_module(*known)) {
+    out.status = Status::kStopped;
+    return;
+  }
   const Workers::Lease worker = workers_.take();
   if (worker.problem()) return fail(*worker.problem(), out);
   {
     Object module;
-    if (link(request, worker.workspace(), index->object.get(), module, out)) {
-      const std::vector<Reply> replies = api_->generate(
-          {worker.workspace(), module.get(), profile->object.get(), request.entry, options.report});
-      if (!is_still_identified(out)) return;
-      bool is_good = true;
-      for (const Reply& reply : replies) is_good = is_good && accept(request, reply, out);
-      const Object& last = replies.back().result;
-      std::optional<base::Bytes> report;
-      std::optional<base::Bytes> code;
-      std::optional<Problem> problem;
-      // A report is made on failures too.
-      if (last && options.report != abi::kNoReport) {
-        problem = api_->take_artifact(last.get(), abi::kReport, abi::kReportFormat, report);
-      }
-      if (is_good && !problem)
-        problem = api_->take_artifact(last.get(), abi::kExecutable, abi::kHsacoFormat, code);
-      if (report) out.artifact.report = std::move(*report);
-      if (is_good && problem) {
-        fail(*problem, out);
-      } else if (is_good && !code) {
-        kc::backend::loom::fail(out, "the Loom library reported success and gave no code object");
-      } else if (is_good) {
-        take_code(request, std::move(*code), out);
-      }
+    if (link(request, worker.workspace(), index->object.get(), module, out) &&
+        (!request.has_module || known || ask(request, key, module, out))) {
+      generate({worker.workspace(), module.get(), profile->object.get(), request.entry, options.report},
+               request, out);
     }
   }
   out.peak_bytes = worker.peak_bytes();
+}
+
+void LoomRunner::generate(const GenerateRequest& what, const CompileRequest& request, CompileOutcome& out) {
+  const std::vector<Reply> replies = api_->generate(what);
+  if (!is_still_identified(out)) return;
+  bool is_good = true;
+  for (const Reply& reply : replies) is_good = is_good && accept(request, reply, out);
+  const Object& last = replies.back().result;
+  std::optional<base::Bytes> report;
+  std::optional<base::Bytes> code;
+  std::optional<Problem> problem;
+  // A report is made on failures too.
+  if (last && what.report != abi::kNoReport) {
+    problem = api_->take_artifact(last.get(), abi::kReport, abi::kReportFormat, report);
+  }
+  if (is_good && !problem)
+    problem = api_->take_artifact(last.get(), abi::kExecutable, abi::kHsacoFormat, code);
+  if (report) out.artifact.report = std::move(*report);
+  if (is_good && problem) {
+    fail(*problem, out);
+  } else if (is_good && !code) {
+    kc::backend::loom::fail(out, "the Loom library reported success and gave no code object");
+  } else if (is_good) {
+    take_code(request, std::move(*code), out);
+  }
 }
 
 void LoomRunner::take_code(const CompileRequest& request, base::Bytes code, CompileOutcome& out) {
