@@ -79,7 +79,7 @@ kernels:
         if not glob.glob("/dev/nvidia[0-9]*"):
             self.skipTest("not run: no device")
         if not (compiler := real_tileiras()):
-            self.skipTest("not run: no tileiras (packaging/bootstrap test installs one)")
+            self.skipTest("not run: there is no tileiras (packaging/bootstrap test installs one)")
         bytecode = DEMO.parent / "bytecode"
         self.write_manifest("sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_120, sm_121",
                             lambda size: (bytecode / f"vec_add_f32_{size}.tilebc").read_bytes())

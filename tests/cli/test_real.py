@@ -14,7 +14,7 @@ class Real(KcTest):
     def setUp(self):
         super().setUp()
         if real_tileiras() is None:
-            self.skipTest("not run: the pinned tileiras is not installed (packaging/bootstrap installs it)")
+            self.skipTest("not run: there is no tileiras (packaging/bootstrap test installs one)")
 
     def reference(self, source, target, opt="3"):
         """What tileiras writes when it is run by hand."""

@@ -30,7 +30,7 @@ using kc::test::TempFolder;
 std::string real_program() {
   const char* program = std::getenv("KC_TEST_TILEIRAS");
   if (program != nullptr && *program != 0) return program;
-  MESSAGE("not run: KC_TEST_TILEIRAS does not name a tileiras");
+  MESSAGE("not run: there is no tileiras: KC_TEST_TILEIRAS names none");
   return {};
 }
 
