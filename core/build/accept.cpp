@@ -119,7 +119,7 @@ base::Result<void> accept(Work& work, const base::Digest& key, const artifact::A
                           const Arrival& arrival) {
   Spool::Place place;
   if (work.spool) {
-    KC_ASSIGN(place, work.spool->add(artifact.code));
+    KC_ASSIGN(place, work.spool->add(artifact.code, arrival.code_digest));
   }
   for (const uint32_t index : work.by_key.at(key)) {
     const manifest::Unit& unit = work.prepared.unit(index);

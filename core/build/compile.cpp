@@ -283,7 +283,7 @@ void Misses::unsupported(uint32_t index, const engine::Done& done) {
   const Error why{ErrorKind::kFailed, done.message, {}, done.hint};
   UnitResult details = details_of(answer);
   details.key = keeper_.content_of(index, done);
-  if (skip(work_, key, why, details)) keeper_.put(index, *details.key, answer, true);
+  if (skip(work_, key, why, details)) keeper_.put(index, *details.key, answer, {}, true);
   if (std::ranges::any_of(units, is_pending)) failed(index, done);
 }
 
@@ -308,12 +308,13 @@ void Misses::busy(Waiting waiting, const engine::Done& done) {
 Result<void> Misses::arrived(const Waiting& waiting, UnitState state, engine::Done& done) {
   const uint32_t index = waiting.unit;
   const base::Digest content = keeper_.content_of(index, done);
+  const base::Digest code_digest = base::sha256(done.artifact.code);
   if (state == UnitState::kCompiled) {
-    keeper_.put(index, content, done, false);
+    keeper_.put(index, content, done, code_digest, false);
   } else {
     keeper_.put_record(index, content);
   }
-  const Arrival arrival{state, done.seconds, done.peak_bytes, done.content_key, done.signers};
+  const Arrival arrival{state, done.seconds, done.peak_bytes, code_digest, done.content_key, done.signers};
   KC_TRY(accept(work_, work_.prepared.units[index].key, done.artifact, arrival));
   return done.content_key ? serve_busy(content, done.artifact, arrival) : Result<void>();
 }
@@ -332,7 +333,8 @@ Result<void> Misses::serve_busy(const base::Digest& content, const artifact::Art
     keeper_.put_record(waiting.unit, content);
     if (work_.store != nullptr) work_.store->found_later(arrival.seconds);
     KC_TRY(accept(work_, work_.prepared.units[waiting.unit].key, artifact,
-                  {UnitState::kHit, arrival.seconds, arrival.peak_bytes, content, arrival.signers}));
+                  {UnitState::kHit, arrival.seconds, arrival.peak_bytes, arrival.code_digest, content,
+                   arrival.signers}));
   }
   return {};
 }

@@ -43,7 +43,8 @@ const InputFiles& Keeper::files_of(uint32_t index) {
   return files_;
 }
 
-void Keeper::put(uint32_t index, const base::Digest& content, engine::Done& done, bool unsupported) {
+void Keeper::put(uint32_t index, const base::Digest& content, engine::Done& done,
+                 const base::Digest& code_digest, bool unsupported) {
   if (work_.store == nullptr) return;
   const manifest::Unit& unit = work_.prepared.unit(index);
   store::Entry entry;
@@ -53,6 +54,7 @@ void Keeper::put(uint32_t index, const base::Digest& content, engine::Done& done
   entry.entry = unit.entry;
   entry.kernel = unit.name;
   entry.artifact = std::move(done.artifact);
+  entry.code_digest = code_digest;
   entry.unsupported = unsupported;
   entry.seconds = done.seconds;
   entry.peak_bytes = done.peak_bytes;

@@ -22,8 +22,10 @@ class Keeper {
   /// made a module: then nothing but the target and the options was looked at, and the key is over those.
   base::Digest content_of(uint32_t index, const engine::Done& done) const;
 
-  /// Puts the entry of what `done` holds, and the record that leads to it.
-  void put(uint32_t index, const base::Digest& content, engine::Done& done, bool unsupported);
+  /// Puts the entry of what `done` holds, and the record that leads to it. `code_digest` is that of its code;
+  /// without code (`unsupported`) it is zero.
+  void put(uint32_t index, const base::Digest& content, engine::Done& done, const base::Digest& code_digest,
+           bool unsupported);
   /// Of a unit with two keys. Without its entry, which the store may have declined, it does no harm.
   void put_record(uint32_t index, const base::Digest& content);
 

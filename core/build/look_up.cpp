@@ -110,9 +110,9 @@ base::Result<void> look_up(Work& work) {
       } else if (found.entry->unsupported) {
         take_answer(work, key, *found.entry);
       } else {
-        KC_TRY(accept(
-            work, key, found.entry->artifact,
-            {UnitState::kHit, found.entry->seconds, found.entry->peak_bytes, found.content, found.signers}));
+        KC_TRY(accept(work, key, found.entry->artifact,
+                      {UnitState::kHit, found.entry->seconds, found.entry->peak_bytes,
+                       found.entry->code_digest, found.content, found.signers}));
       }
     }
   }

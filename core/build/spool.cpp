@@ -42,8 +42,8 @@ Result<void> Spool::write_waiting() {
   return {};
 }
 
-Result<Spool::Place> Spool::add(base::ByteView bytes) {
-  const Place place{written_ + waiting_.size(), bytes.size(), base::sha256(bytes)};
+Result<Spool::Place> Spool::add(base::ByteView bytes, const base::Digest& digest) {
+  const Place place{written_ + waiting_.size(), bytes.size(), digest};
   waiting_.insert(waiting_.end(), bytes.begin(), bytes.end());
   if (waiting_.size() >= kMostWaiting) KC_TRY(write_waiting());
   return place;

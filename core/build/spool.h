@@ -24,7 +24,8 @@ class Spool {
   /// ErrorKind::kEnvironment when no file can be made in `folder`.
   static base::Result<Spool> create(const std::string& folder);
 
-  base::Result<Place> add(base::ByteView bytes);
+  /// `digest` is that of `bytes`.
+  base::Result<Place> add(base::ByteView bytes, const base::Digest& digest);
   /// What was added, for somebody who checks it against its digest.
   base::Result<base::Bytes> read(const Place& place) const;
 

@@ -45,6 +45,7 @@ struct Arrival {
   UnitState state = UnitState::kHit;  // kHit or kCompiled
   double seconds = 0;
   uint64_t peak_bytes = 0;
+  base::Digest code_digest;                 // of the artifact's code
   std::optional<base::Digest> content_key;  // of units with two keys
   std::vector<std::string> signers = {};    // of a hit
 };

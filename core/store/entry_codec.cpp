@@ -43,7 +43,7 @@ Bytes encode_fields(const Entry& entry, const Sections& sections, ByteView store
   ByteWriter out;
   out.raw(entry.key.view());
   out.raw(base::sha256(stored).view());
-  out.raw(base::sha256(entry.artifact.code).view());
+  out.raw((entry.code_digest.is_zero() ? base::sha256(entry.artifact.code) : entry.code_digest).view());
   out.u64(sections.raw.size());
   out.u64(sections.code);
   out.u64(sections.facts);
@@ -163,6 +163,7 @@ Checked<Entry> decode_payload(EntryHeader header, Bytes stored) {
   }
   artifact.code.assign(code.begin(), code.end());
   artifact.report.assign(report.begin(), report.end());
+  header.entry.code_digest = header.code_digest;
   return std::move(header.entry);
 }
 

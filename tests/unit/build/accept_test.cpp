@@ -77,7 +77,7 @@ class Bench {
     work.spool = std::move(*spool);
   }
   void take(const std::string& key, const kc::artifact::Artifact& artifact) {
-    REQUIRE(accept(work, sha256(key), artifact, {UnitState::kCompiled, 2.5, 77, {}}));
+    REQUIRE(accept(work, sha256(key), artifact, {UnitState::kCompiled, 2.5, 77, sha256(artifact.code), {}}));
   }
 
   TempFolder folder;
@@ -223,7 +223,7 @@ TEST_CASE("a unit with two keys is told by both as far as they are known") {
   for (build::ChosenUnit& unit : bench.work.prepared.units) unit.has_request = true;
   for (auto& kernel : bench.work.prepared.plan.kernels) kernel.skip_unsupported = true;
   const Digest content = sha256("content");
-  REQUIRE(accept(bench.work, sha256("a"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0, content}));
+  REQUIRE(accept(bench.work, sha256("a"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0, {}, content}));
   build::set_keys(bench.work, 1, content);  // its record said so
   reject(bench.work, sha256("b"), {ErrorKind::kFailed, "no", {}, {}}, {});
   build::UnitResult details;
@@ -326,7 +326,7 @@ TEST_CASE("a compiled unit knows what the last build had of its name and a hit d
   const build::UnitMemory b{"b@sm_90", {}, {}, 0, 0, before};
   bench.work.memory = {{a.name, &a}, {b.name, &b}};
   bench.take("a", artifact_of("entry", {1, 2, 3}));
-  REQUIRE(accept(bench.work, sha256("b"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0, {}}));
+  REQUIRE(accept(bench.work, sha256("b"), artifact_of("entry", {1}), {UnitState::kHit, 0, 0, {}, {}}));
   bench.take("c", artifact_of("entry", {1}));
   REQUIRE(bench.work.results[0].last);
   CHECK(*bench.work.results[0].last == before);

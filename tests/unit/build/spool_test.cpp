@@ -37,7 +37,7 @@ TEST_CASE("what is added comes back in any order") {
   const std::vector<Bytes> contents = {{1, 2, 3}, {}, Bytes(100'000, 7), {9}};
   std::vector<Spool::Place> places;
   for (const Bytes& content : contents) {
-    const auto place = spool->add(content);
+    const auto place = spool->add(content, kc::base::sha256(content));
     REQUIRE(place);
     places.push_back(*place);
   }
@@ -52,7 +52,7 @@ TEST_CASE("a spool has no name in its folder") {
   const TempFolder folder;
   auto spool = Spool::create(folder.path());
   REQUIRE(spool);
-  REQUIRE(spool->add(Bytes{1}));
+  REQUIRE(spool->add(Bytes{1}, kc::base::sha256(Bytes{1})));
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("what is in the file and what is yet to be written there both come bac
   std::vector<Spool::Place> places;
   for (uint8_t i = 0; i < 10; ++i) {
     contents.emplace_back(300'000 + i, i);
-    const auto place = spool->add(contents.back());
+    const auto place = spool->add(contents.back(), kc::base::sha256(contents.back()));
     REQUIRE(place);
     CHECK(place->digest == kc::base::sha256(contents.back()));
     places.push_back(*place);
@@ -84,7 +84,7 @@ TEST_CASE("loss of what was added is found") {
   const TempFolder folder;
   auto spool = Spool::create(folder.path());
   REQUIRE(spool);
-  const auto place = spool->add(Bytes(2'000'000, 1));
+  const auto place = spool->add(Bytes(2'000'000, 1), kc::base::sha256(Bytes(2'000'000, 1)));
   REQUIRE(place);
   const int fd = descriptor_in(folder.path());
   REQUIRE(fd >= 0);
@@ -114,7 +114,7 @@ TEST_CASE("whatever operation of a spool fails its bytes are right or it says so
         const kc::base::ReplacedFileSystem replaced(faulty);
         back = [&]() -> kc::base::Result<Bytes> {
           KC_ASSIGN(Spool spool, Spool::create(folder.path()));
-          KC_ASSIGN(const Spool::Place place, spool.add(content));
+          KC_ASSIGN(const Spool::Place place, spool.add(content, kc::base::sha256(content)));
           return spool.read(place);
         }();
       }

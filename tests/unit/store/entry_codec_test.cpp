@@ -67,6 +67,18 @@ TEST_CASE("an entry that compresses comes back as it was") {
   check_equal(*back, entry);
 }
 
+TEST_CASE(
+    "the digest of the code is given with an entry that was read and may be given with one that is put") {
+  Entry entry = sample_entry("a");
+  const Bytes bytes = encode(entry);
+  const auto back = decode_entry(bytes, entry.key);
+  REQUIRE(back.has_value());
+  CHECK(back->code_digest == kc::base::sha256(entry.artifact.code));
+  CHECK(encode(*back) == bytes);
+  entry.code_digest = kc::base::sha256("another");
+  CHECK_FALSE(decode_entry(encode(entry), entry.key).has_value());
+}
+
 TEST_CASE("an entry that does not compress is stored raw and comes back as it was") {
   Entry entry = sample_entry("a");
   entry.artifact.code.clear();
