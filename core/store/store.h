@@ -42,8 +42,8 @@ struct Entry {
   std::string entry;   // the symbol asked for
   std::string kernel;  // name of the first unit that made it, for listings only
   artifact::Artifact artifact;
-  base::Digest
-      code_digest;  // of artifact.code: checked in an entry that was read; who puts one may leave it zero
+  // Of artifact.code. An entry that was read has it, checked; zero in one that is put: it is made then.
+  base::Digest code_digest;
   bool unsupported = false;  // "not for this target": no code, the answer is what is kept
   double seconds = 0;        // the compile took
   uint64_t peak_bytes = 0;
