@@ -47,13 +47,25 @@ void add_import_keys(CLI::App* app, KeyArguments& keys) {
   app->add_flag("--trust-unsigned", keys.trust_unsigned, "Take it whoever made it; --sign refuses it later");
 }
 
-CLI::App* Commands::add(CLI::App& parent, const char* name, const char* description,
-                        std::string_view examples, Run run) {
+CLI::App* Commands::add_named(CLI::App& parent, const char* name, const char* description,
+                              std::string_view examples, Define define) {
   CLI::App* sub = parent.add_subcommand(name, description);
-  sub->footer(footer(examples));
-  add_everywhere(sub, arguments_.common);
-  commands_.emplace_back(sub, std::move(run));
+  sub->preparse_callback([this, sub, examples, define = std::move(define)](size_t) {
+    sub->footer(footer(examples));
+    add_everywhere(sub, arguments_.common);
+    define(sub);
+  });
   return sub;
+}
+
+void Commands::add(CLI::App& parent, const char* name, const char* description, std::string_view examples,
+                   Define define, Run run) {
+  commands_.emplace_back(add_named(parent, name, description, examples, std::move(define)), std::move(run));
+}
+
+void Commands::add_family(CLI::App& parent, const char* name, const char* description,
+                          std::string_view examples, Define define) {
+  add_named(parent, name, description, examples, std::move(define))->require_subcommand(1);
 }
 
 Parsed parse(int argc, char** argv) {

@@ -104,47 +104,54 @@ void add_build_options(CLI::App* app, BuildArguments& b) {
 }  // namespace
 
 void add_build_commands(CLI::App& app, Arguments& a, Commands& commands) {
-  CLI::App* build =
-      commands.add(app, "build", "Compile what is missing and pack the bundle", kBuildFooter,
-                   [&a](const Common& c, Console& out) { return command_build(c, a.build, out); });
-  add_plan_options(build, a.build);
-  add_pack_options(build, a.build);
-  add_sign_options(build, a.build);
-  add_build_options(build, a.build);
-  add_store(build, a.build.store, true);
-
-  CLI::App* plan =
-      commands.add(app, "plan", "The units, their keys, hit or miss; compiles nothing", kPlanFooter,
-                   [&a](const Common& c, Console& out) { return command_plan(c, a.build, out); });
-  add_plan_options(plan, a.build);
-  plan->add_flag("--summary", a.build.summary, "One line a kernel instead of one a unit");
-  add_store(plan, a.build.store, false);
-
-  CLI::App* pack =
-      commands.add(app, "pack", "Pack what the store holds; compiles nothing", kPackFooter,
-                   [&a](const Common& c, Console& out) { return command_pack(c, a.build, out); });
-  add_plan_options(pack, a.build);
-  add_pack_options(pack, a.build);
-  add_sign_options(pack, a.build);
-  add_store(pack, a.build.store, false);
-
-  CLI::App* warm =
-      commands.add(app, "warm", "Fill the store, pack nothing", kWarmFooter,
-                   [&a](const Common& c, Console& out) { return command_warm(c, a.build, out); });
-  add_plan_options(warm, a.build);
-  add_build_options(warm, a.build);
-  warm->add_option("--from", a.build.from, "Take what this bundle has; needs no compiler")
-      ->type_name("BUNDLE");
-  add_import_keys(warm, a.build.keys);
-  add_store(warm, a.build.store, true);
-
-  CLI::App* lock = commands.add(app, "lock", "Write which compilers are used into kc.lock", kLockFooter,
-                                [&a](const Common& c, Console& out) { return command_lock(c, a.lock, out); });
-  lock->add_option("-f,--file", a.lock.manifest, "The manifest [kernels.yaml]")->type_name("FILE");
-  lock->add_flag("--check", a.lock.check, "Write nothing; exit 1 when it is not up to date");
-
-  commands.add(app, "schema", "The JSON schema of manifests, for editors", kSchemaFooter,
-               [](const Common& c, Console& out) { return command_schema(c, out); });
+  commands.add(
+      app, "build", "Compile what is missing and pack the bundle", kBuildFooter,
+      [&a](CLI::App* build) {
+        add_plan_options(build, a.build);
+        add_pack_options(build, a.build);
+        add_sign_options(build, a.build);
+        add_build_options(build, a.build);
+        add_store(build, a.build.store, true);
+      },
+      [&a](const Common& c, Console& out) { return command_build(c, a.build, out); });
+  commands.add(
+      app, "plan", "The units, their keys, hit or miss; compiles nothing", kPlanFooter,
+      [&a](CLI::App* plan) {
+        add_plan_options(plan, a.build);
+        plan->add_flag("--summary", a.build.summary, "One line a kernel instead of one a unit");
+        add_store(plan, a.build.store, false);
+      },
+      [&a](const Common& c, Console& out) { return command_plan(c, a.build, out); });
+  commands.add(
+      app, "pack", "Pack what the store holds; compiles nothing", kPackFooter,
+      [&a](CLI::App* pack) {
+        add_plan_options(pack, a.build);
+        add_pack_options(pack, a.build);
+        add_sign_options(pack, a.build);
+        add_store(pack, a.build.store, false);
+      },
+      [&a](const Common& c, Console& out) { return command_pack(c, a.build, out); });
+  commands.add(
+      app, "warm", "Fill the store, pack nothing", kWarmFooter,
+      [&a](CLI::App* warm) {
+        add_plan_options(warm, a.build);
+        add_build_options(warm, a.build);
+        warm->add_option("--from", a.build.from, "Take what this bundle has; needs no compiler")
+            ->type_name("BUNDLE");
+        add_import_keys(warm, a.build.keys);
+        add_store(warm, a.build.store, true);
+      },
+      [&a](const Common& c, Console& out) { return command_warm(c, a.build, out); });
+  commands.add(
+      app, "lock", "Write which compilers are used into kc.lock", kLockFooter,
+      [&a](CLI::App* lock) {
+        lock->add_option("-f,--file", a.lock.manifest, "The manifest [kernels.yaml]")->type_name("FILE");
+        lock->add_flag("--check", a.lock.check, "Write nothing; exit 1 when it is not up to date");
+      },
+      [&a](const Common& c, Console& out) { return command_lock(c, a.lock, out); });
+  commands.add(
+      app, "schema", "The JSON schema of manifests, for editors", kSchemaFooter, [](CLI::App*) {},
+      [](const Common& c, Console& out) { return command_schema(c, out); });
 }
 
 }  // namespace kc::cli

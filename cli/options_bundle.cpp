@@ -49,58 +49,67 @@ Examples:
 }  // namespace
 
 void add_bundle_commands(CLI::App& app, Arguments& a, Commands& commands) {
-  CLI::App* show =
-      commands.add(app, "show", "What is in a bundle", kShowFooter,
-                   [&a](const Common& c, Console& out) { return command_show(c, a.bundle, out); });
-  show->add_option("BUNDLE", a.bundle.bundle, "The .kcb file")->required();
-  show->add_option("UNIT", a.bundle.units, "Units, kernels or globs");
-
-  CLI::App* verify =
-      commands.add(app, "verify", "Check every byte of a bundle", kVerifyFooter,
-                   [&a](const Common& c, Console& out) { return command_verify(c, a.verify, out); });
-  add_policy(verify, a.verify, "May lack units, also with --key");
-
-  CLI::App* check = commands.add(app, "check", kCheckText, {},
-                                 [&a](const Common&, Console& out) { return check_bundle(a.check, out); });
-  add_check_options(check, a.check, "kc");
-  CLI::App* load = commands.add(app, "load", kLoadText, {},
-                                [&a](const Common&, Console& out) { return load_bundle(a.load, out); });
-  add_load_options(load, a.load, "kc");
-
-  CLI::App* diff = commands.add(app, "diff", "Compare two bundles", kDiffFooter,
-                                [&a](const Common& c, Console& out) { return command_diff(c, a.diff, out); });
-  diff->add_option("BEFORE", a.diff.before, "The .kcb file to compare with")->required();
-  diff->add_option("AFTER", a.diff.after, "The .kcb file that is compared")->required();
-  diff->add_option("UNIT", a.diff.units, "Units, kernels or globs");
-  diff->add_option("--fail-on", a.diff.fail_on, "Exit 1 when one of these holds, comma-separated")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // what follows is a bundle or a unit
-      ->type_name("CONDITION");
-
-  CLI::App* extract =
-      commands.add(app, "extract", "Take code objects out of a bundle", kExtractFooter,
-                   [&a](const Common& c, Console& out) { return command_extract(c, a.bundle, out); });
-  extract->add_option("BUNDLE", a.bundle.bundle, "The .kcb file")->required();
-  extract->add_option("UNIT", a.bundle.units, "One unit, with -o")->expected(0, 1);
-  extract->add_option("-o,--output", a.bundle.output, "Where the unit's code object goes")->type_name("FILE");
-  extract->add_option("--all", a.bundle.directory, "All units, each in a file below DIR")->type_name("DIR");
-
-  CLI::App* keygen =
-      commands.add(app, "keygen", "Make a key that signs bundles", kKeygenFooter,
-                   [&a](const Common& c, Console& out) { return command_keygen(c, a.keygen, out); });
-  keygen->add_option("NAME", a.keygen.name, "Writes NAME.key and NAME.pub");
-  keygen->add_option("-o,--output", a.keygen.output, "Where the private key goes")->type_name("FILE");
-  keygen->add_flag("--passphrase", a.keygen.ask_passphrase, "Ask for a passphrase on the terminal");
-
-  CLI::App* sign = commands.add(app, "sign", "Sign a bundle", kSignFooter,
-                                [&a](const Common& c, Console& out) { return command_sign(c, a.sign, out); });
-  sign->add_option("BUNDLE", a.sign.bundle, "The .kcb file")->required();
-  sign->add_option("--key", a.sign.key, "The private key; with --attach the public one")->type_name("KEY");
-  sign->add_option("--export", a.sign.export_to, "Write what is to be signed there, sign nothing")
-      ->type_name("FILE");
-  sign->add_option("--attach", a.sign.attach, "Add a signature that was made elsewhere: 64 raw bytes")
-      ->type_name("FILE");
-  sign->add_flag("--passphrase", a.sign.ask_passphrase, "Ask for the key's passphrase on the terminal");
+  commands.add(
+      app, "show", "What is in a bundle", kShowFooter,
+      [&a](CLI::App* show) {
+        show->add_option("BUNDLE", a.bundle.bundle, "The .kcb file")->required();
+        show->add_option("UNIT", a.bundle.units, "Units, kernels or globs");
+      },
+      [&a](const Common& c, Console& out) { return command_show(c, a.bundle, out); });
+  commands.add(
+      app, "verify", "Check every byte of a bundle", kVerifyFooter,
+      [&a](CLI::App* verify) { add_policy(verify, a.verify, "May lack units, also with --key"); },
+      [&a](const Common& c, Console& out) { return command_verify(c, a.verify, out); });
+  commands.add(
+      app, "check", kCheckText, {}, [&a](CLI::App* check) { add_check_options(check, a.check, "kc"); },
+      [&a](const Common&, Console& out) { return check_bundle(a.check, out); });
+  commands.add(
+      app, "load", kLoadText, {}, [&a](CLI::App* load) { add_load_options(load, a.load, "kc"); },
+      [&a](const Common&, Console& out) { return load_bundle(a.load, out); });
+  commands.add(
+      app, "diff", "Compare two bundles", kDiffFooter,
+      [&a](CLI::App* diff) {
+        diff->add_option("BEFORE", a.diff.before, "The .kcb file to compare with")->required();
+        diff->add_option("AFTER", a.diff.after, "The .kcb file that is compared")->required();
+        diff->add_option("UNIT", a.diff.units, "Units, kernels or globs");
+        diff->add_option("--fail-on", a.diff.fail_on, "Exit 1 when one of these holds, comma-separated")
+            ->delimiter(',')
+            ->allow_extra_args(false)  // what follows is a bundle or a unit
+            ->type_name("CONDITION");
+      },
+      [&a](const Common& c, Console& out) { return command_diff(c, a.diff, out); });
+  commands.add(
+      app, "extract", "Take code objects out of a bundle", kExtractFooter,
+      [&a](CLI::App* extract) {
+        extract->add_option("BUNDLE", a.bundle.bundle, "The .kcb file")->required();
+        extract->add_option("UNIT", a.bundle.units, "One unit, with -o")->expected(0, 1);
+        extract->add_option("-o,--output", a.bundle.output, "Where the unit's code object goes")
+            ->type_name("FILE");
+        extract->add_option("--all", a.bundle.directory, "All units, each in a file below DIR")
+            ->type_name("DIR");
+      },
+      [&a](const Common& c, Console& out) { return command_extract(c, a.bundle, out); });
+  commands.add(
+      app, "keygen", "Make a key that signs bundles", kKeygenFooter,
+      [&a](CLI::App* keygen) {
+        keygen->add_option("NAME", a.keygen.name, "Writes NAME.key and NAME.pub");
+        keygen->add_option("-o,--output", a.keygen.output, "Where the private key goes")->type_name("FILE");
+        keygen->add_flag("--passphrase", a.keygen.ask_passphrase, "Ask for a passphrase on the terminal");
+      },
+      [&a](const Common& c, Console& out) { return command_keygen(c, a.keygen, out); });
+  commands.add(
+      app, "sign", "Sign a bundle", kSignFooter,
+      [&a](CLI::App* sign) {
+        sign->add_option("BUNDLE", a.sign.bundle, "The .kcb file")->required();
+        sign->add_option("--key", a.sign.key, "The private key; with --attach the public one")
+            ->type_name("KEY");
+        sign->add_option("--export", a.sign.export_to, "Write what is to be signed there, sign nothing")
+            ->type_name("FILE");
+        sign->add_option("--attach", a.sign.attach, "Add a signature that was made elsewhere: 64 raw bytes")
+            ->type_name("FILE");
+        sign->add_flag("--passphrase", a.sign.ask_passphrase, "Ask for the key's passphrase on the terminal");
+      },
+      [&a](const Common& c, Console& out) { return command_sign(c, a.sign, out); });
 }
 
 }  // namespace kc::cli

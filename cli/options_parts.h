@@ -40,15 +40,24 @@ struct Arguments {
 /// The subcommands and what each runs, in the order of the help.
 class Commands {
  public:
+  using Define = std::function<void(CLI::App*)>;
   using Run = std::function<int(const Common&, Console&)>;
 
   explicit Commands(Arguments& arguments) : arguments_(arguments) {}
-  /// A new subcommand of `parent` with the options that all have. `examples` are the lines below "Examples:".
-  CLI::App* add(CLI::App& parent, const char* name, const char* description, std::string_view examples,
-                Run run);
+  /// A new subcommand of `parent`. `define` adds its options to those that all have, when the command is
+  /// named on the command line: all options of all commands take longer to make than kc takes to start.
+  /// `examples` are the lines below "Examples:".
+  void add(CLI::App& parent, const char* name, const char* description, std::string_view examples,
+           Define define, Run run);
+  /// One that has commands of its own, which `define` adds; it runs none itself.
+  void add_family(CLI::App& parent, const char* name, const char* description, std::string_view examples,
+                  Define define);
   const std::vector<std::pair<CLI::App*, Run>>& all() const { return commands_; }
 
  private:
+  CLI::App* add_named(CLI::App& parent, const char* name, const char* description, std::string_view examples,
+                      Define define);
+
   Arguments& arguments_;
   std::vector<std::pair<CLI::App*, Run>> commands_;
 };

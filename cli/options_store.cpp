@@ -48,65 +48,75 @@ used. A machine without compilers or GPUs is none of that.
 )";
 
 void add_pin_commands(CLI::App& store, Arguments& a, Commands& commands) {
-  CLI::App* pin =
-      commands.add(store, "pin", "Keep what a manifest or bundle needs, whatever is collected", kPinFooter,
-                   [&a](const Common& c, Console& out) { return command_store_pin(c, a.pin, out); });
-  pin->add_option("NAME", a.pin.name, "The pin's name; one of this name is replaced")->required();
-  pin->add_option("-f,--file", a.pin.file, "The manifest or bundle [kernels.yaml]")->type_name("FILE");
-  pin->add_option("--target", a.pin.targets, "Only these targets of a manifest")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("T");
-  add_store(pin, a.pin.store, false);
-  CLI::App* unpin =
-      commands.add(store, "unpin", "Remove a pin, not what it kept", kUnpinFooter,
-                   [&a](const Common& c, Console& out) { return command_store_unpin(c, a.pin, out); });
-  unpin->add_option("NAME", a.pin.name, "The pin's name")->required();
-  add_store(unpin, a.pin.store, false);
-  add_store(commands.add(store, "pins", "What is pinned, and how much of it is there", kPinsFooter,
-                         [&a](const Common& c, Console& out) { return command_store_pins(c, a.store, out); }),
-            a.store, false);
+  commands.add(
+      store, "pin", "Keep what a manifest or bundle needs, whatever is collected", kPinFooter,
+      [&a](CLI::App* pin) {
+        pin->add_option("NAME", a.pin.name, "The pin's name; one of this name is replaced")->required();
+        pin->add_option("-f,--file", a.pin.file, "The manifest or bundle [kernels.yaml]")->type_name("FILE");
+        pin->add_option("--target", a.pin.targets, "Only these targets of a manifest")
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->type_name("T");
+        add_store(pin, a.pin.store, false);
+      },
+      [&a](const Common& c, Console& out) { return command_store_pin(c, a.pin, out); });
+  commands.add(
+      store, "unpin", "Remove a pin, not what it kept", kUnpinFooter,
+      [&a](CLI::App* unpin) {
+        unpin->add_option("NAME", a.pin.name, "The pin's name")->required();
+        add_store(unpin, a.pin.store, false);
+      },
+      [&a](const Common& c, Console& out) { return command_store_unpin(c, a.pin, out); });
+  commands.add(
+      store, "pins", "What is pinned, and how much of it is there", kPinsFooter,
+      [&a](CLI::App* pins) { add_store(pins, a.store, false); },
+      [&a](const Common& c, Console& out) { return command_store_pins(c, a.store, out); });
+}
+
+void add_commands_of_store(CLI::App& store, Arguments& a, Commands& commands) {
+  commands.add(
+      store, "stats", "Entries, bytes, hits and misses", kStoreFooter,
+      [&a](CLI::App* stats) { add_store(stats, a.store, false); },
+      [&a](const Common& c, Console& out) { return command_store_stats(c, a.store, out); });
+  commands.add(
+      store, "path", "Where the store is", kStoreFooter,
+      [&a](CLI::App* path) { add_store(path, a.store, false); },
+      [&a](const Common& c, Console& out) { return command_store_path(c, a.store, out); });
+  commands.add(
+      store, "verify", "Read and check every entry, record and pin", kVerifyFooter,
+      [&a](CLI::App* verify) {
+        verify->add_flag("--repair", a.store_verify.repair, "Move what is damaged aside");
+        add_store(verify, a.store_verify.store, false);
+      },
+      [&a](const Common& c, Console& out) { return command_store_verify(c, a.store_verify, out); });
+  add_pin_commands(store, a, commands);
+  add_entry_commands(store, a, commands);
 }
 
 }  // namespace
 
 void add_store_commands(CLI::App& app, Arguments& a, Commands& commands) {
-  CLI::App* gc = commands.add(app, "gc", "Make the store smaller, oldest entries first", kGcFooter,
-                              [&a](const Common& c, Console& out) { return command_gc(c, a.gc, out); });
-  checked_option(gc, "--max-size", a.gc.max_size, &util::parse_size, "a size such as 2GiB",
-                 "Down to this size [5GiB, without age and --only-keep]", "SIZE");
-  checked_option(gc, "--max-age", a.gc.max_age, &util::parse_duration, "a duration such as 30d",
-                 "Remove what was not used for this long", "D");
-  gc->add_option("--keep", a.gc.keep, "What this manifest or bundle needs stays; several times")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  gc->add_flag("--only-keep", a.gc.only_keep, "All that is neither kept nor pinned goes");
-  gc->add_flag("-n,--dry-run", a.gc.dry_run, "Only say what would go");
-  add_store(gc, a.gc.store, false);
-
-  add_store(commands.add(app, "doctor", "Compilers, store, limits, drivers and GPUs that kc finds here",
-                         kDoctorFooter,
-                         [&a](const Common& c, Console& out) { return command_doctor(c, a.store, out); }),
-            a.store, false);
-
-  CLI::App* store = app.add_subcommand("store", "stats, verify, pin and more: look after the store");
-  store->require_subcommand(1);
-  add_everywhere(store, a.common);
-  store->footer(footer(kStoreFooter));
-  add_store(
-      commands.add(*store, "stats", "Entries, bytes, hits and misses", kStoreFooter,
-                   [&a](const Common& c, Console& out) { return command_store_stats(c, a.store, out); }),
-      a.store, false);
-  add_store(commands.add(*store, "path", "Where the store is", kStoreFooter,
-                         [&a](const Common& c, Console& out) { return command_store_path(c, a.store, out); }),
-            a.store, false);
-  CLI::App* verify = commands.add(
-      *store, "verify", "Read and check every entry, record and pin", kVerifyFooter,
-      [&a](const Common& c, Console& out) { return command_store_verify(c, a.store_verify, out); });
-  verify->add_flag("--repair", a.store_verify.repair, "Move what is damaged aside");
-  add_store(verify, a.store_verify.store, false);
-  add_pin_commands(*store, a, commands);
-  add_entry_commands(*store, a, commands);
+  commands.add(
+      app, "gc", "Make the store smaller, oldest entries first", kGcFooter,
+      [&a](CLI::App* gc) {
+        checked_option(gc, "--max-size", a.gc.max_size, &util::parse_size, "a size such as 2GiB",
+                       "Down to this size [5GiB, without age and --only-keep]", "SIZE");
+        checked_option(gc, "--max-age", a.gc.max_age, &util::parse_duration, "a duration such as 30d",
+                       "Remove what was not used for this long", "D");
+        gc->add_option("--keep", a.gc.keep, "What this manifest or bundle needs stays; several times")
+            ->allow_extra_args(false)
+            ->type_name("FILE");
+        gc->add_flag("--only-keep", a.gc.only_keep, "All that is neither kept nor pinned goes");
+        gc->add_flag("-n,--dry-run", a.gc.dry_run, "Only say what would go");
+        add_store(gc, a.gc.store, false);
+      },
+      [&a](const Common& c, Console& out) { return command_gc(c, a.gc, out); });
+  commands.add(
+      app, "doctor", "Compilers, store, limits, drivers and GPUs that kc finds here", kDoctorFooter,
+      [&a](CLI::App* doctor) { add_store(doctor, a.store, false); },
+      [&a](const Common& c, Console& out) { return command_doctor(c, a.store, out); });
+  commands.add_family(app, "store", "stats, verify, pin and more: look after the store", kStoreFooter,
+                      [&a, &commands](CLI::App* store) { add_commands_of_store(*store, a, commands); });
 }
 
 }  // namespace kc::cli
