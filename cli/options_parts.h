@@ -44,9 +44,9 @@ class Commands {
   using Run = std::function<int(const Common&, Console&)>;
 
   explicit Commands(Arguments& arguments) : arguments_(arguments) {}
-  /// A new subcommand of `parent`. `define` adds its options to those that all have, when the command is
-  /// named on the command line: all options of all commands take longer to make than kc takes to start.
-  /// `examples` are the lines below "Examples:".
+  /// A new subcommand of `parent`. `define` adds its options to those that all have once the command is met
+  /// on the command line: making those of all commands would be a quarter of kc's start. `examples`, the
+  /// lines below "Examples:", must last as long.
   void add(CLI::App& parent, const char* name, const char* description, std::string_view examples,
            Define define, Run run);
   /// One that has commands of its own, which `define` adds; it runs none itself.
