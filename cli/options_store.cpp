@@ -47,6 +47,11 @@ Exit code 3 when kc cannot work here: its engine does not start, or the store ca
 used. A machine without compilers or GPUs is none of that.
 )";
 
+// For commands that take no more than which store.
+Commands::Define store_alone(Arguments& a) {
+  return [&a](CLI::App* app) { add_store(app, a.store, false); };
+}
+
 void add_pin_commands(CLI::App& store, Arguments& a, Commands& commands) {
   commands.add(
       store, "pin", "Keep what a manifest or bundle needs, whatever is collected", kPinFooter,
@@ -67,21 +72,15 @@ void add_pin_commands(CLI::App& store, Arguments& a, Commands& commands) {
         add_store(unpin, a.pin.store, false);
       },
       [&a](const Common& c, Console& out) { return command_store_unpin(c, a.pin, out); });
-  commands.add(
-      store, "pins", "What is pinned, and how much of it is there", kPinsFooter,
-      [&a](CLI::App* pins) { add_store(pins, a.store, false); },
-      [&a](const Common& c, Console& out) { return command_store_pins(c, a.store, out); });
+  commands.add(store, "pins", "What is pinned, and how much of it is there", kPinsFooter, store_alone(a),
+               [&a](const Common& c, Console& out) { return command_store_pins(c, a.store, out); });
 }
 
 void add_commands_of_store(CLI::App& store, Arguments& a, Commands& commands) {
-  commands.add(
-      store, "stats", "Entries, bytes, hits and misses", kStoreFooter,
-      [&a](CLI::App* stats) { add_store(stats, a.store, false); },
-      [&a](const Common& c, Console& out) { return command_store_stats(c, a.store, out); });
-  commands.add(
-      store, "path", "Where the store is", kStoreFooter,
-      [&a](CLI::App* path) { add_store(path, a.store, false); },
-      [&a](const Common& c, Console& out) { return command_store_path(c, a.store, out); });
+  commands.add(store, "stats", "Entries, bytes, hits and misses", kStoreFooter, store_alone(a),
+               [&a](const Common& c, Console& out) { return command_store_stats(c, a.store, out); });
+  commands.add(store, "path", "Where the store is", kStoreFooter, store_alone(a),
+               [&a](const Common& c, Console& out) { return command_store_path(c, a.store, out); });
   commands.add(
       store, "verify", "Read and check every entry, record and pin", kVerifyFooter,
       [&a](CLI::App* verify) {
@@ -111,10 +110,9 @@ void add_store_commands(CLI::App& app, Arguments& a, Commands& commands) {
         add_store(gc, a.gc.store, false);
       },
       [&a](const Common& c, Console& out) { return command_gc(c, a.gc, out); });
-  commands.add(
-      app, "doctor", "Compilers, store, limits, drivers and GPUs that kc finds here", kDoctorFooter,
-      [&a](CLI::App* doctor) { add_store(doctor, a.store, false); },
-      [&a](const Common& c, Console& out) { return command_doctor(c, a.store, out); });
+  commands.add(app, "doctor", "Compilers, store, limits, drivers and GPUs that kc finds here", kDoctorFooter,
+               store_alone(a),
+               [&a](const Common& c, Console& out) { return command_doctor(c, a.store, out); });
   commands.add_family(app, "store", "stats, verify, pin and more: look after the store", kStoreFooter,
                       [&a, &commands](CLI::App* store) { add_commands_of_store(*store, a, commands); });
 }

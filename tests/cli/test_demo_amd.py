@@ -58,7 +58,7 @@ class DemoAmd(KcTest):
         self.build()
         tool = llvm_tool("readelf")
         if tool is None:
-            self.skipTest("not run: there is no llvm-readelf")
+            self.skipTest("not run: there is no llvm-readelf (packaging/bootstrap test installs it)")
         self.kc("verify", "demo.kcb")
         self.kc("extract", "demo.kcb", "--all", "code")
         records = [event for event in self.kc_json("show", "demo.kcb") if event["event"] == "record"]
@@ -99,7 +99,7 @@ class DemoAmd(KcTest):
         env = self.with_loom()
         tool = llvm_tool("readelf")
         if tool is None:
-            self.skipTest("not run: there is no llvm-readelf")
+            self.skipTest("not run: there is no llvm-readelf (packaging/bootstrap test installs it)")
         targets = ["gfx942:sramecc+:xnack-", "gfx950:xnack+", "gfx9-4-generic", "gfx11-generic", "gfx12-generic"]
         self.write("vector_add.loom", (DEMO_AMD.parent / "kernels" / "vector_add.loom").read_bytes())
         self.write("kernels.yaml", f"""version: 1
